@@ -1,0 +1,2 @@
+//! Closed world.
+#![forbid(unsafe_code)]

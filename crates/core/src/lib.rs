@@ -1,0 +1,2 @@
+//! Words, ladder and state machine.
+#![forbid(unsafe_code)]
