@@ -1,1 +1,125 @@
-//! Soon.
+//! What holds a run's processes together, by the strongest means this machine has.
+//!
+//! [`Cage`] is the whole seam to an operating system: spawn, signal, kill, census,
+//! and a look that may return a proof. It assumes neither ECHILD nor pidfds; how
+//! macOS and Windows would fill it is sketched in `docs/cage.md`. This is the only
+//! crate with `unsafe` code.
+
+use fullstop_core::machine::Whom;
+use fullstop_core::report::{CageKind, Member};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::{Exit, Proof};
+use std::ffi::{CString, OsString};
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+
+#[cfg(target_os = "linux")]
+pub mod linux;
+
+/// The processes of one run.
+pub trait Cage {
+    fn kind(&self) -> CageKind;
+
+    /// Starts the leader inside the cage. It has not become the command when this
+    /// returns: [`Look::birth`] tells.
+    fn spawn(&mut self, command: Command) -> Result<(), SpawnError>;
+
+    /// Sends one signal to each of those meant, as they are at this instant.
+    /// Whoever is stopped is continued, or it would never hear it.
+    fn signal(&mut self, signal: Signal, whom: Whom) -> Round;
+
+    /// One round of the last step. Called again and again until there is a proof.
+    fn kill(&mut self) -> Round;
+
+    /// The living members at this instant.
+    fn census(&mut self) -> Vec<Member>;
+
+    /// What has happened since the last look, and the proof once nobody is left.
+    fn look(&mut self) -> Look;
+
+    /// Lets everybody go: nothing is killed, and nothing of ours stays around them.
+    fn release(&mut self) -> Vec<Member>;
+}
+
+/// What a round of signals met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    pub alive: usize,
+    pub signalled: usize,
+}
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// The leader became the command, or failed to.
+    pub birth: Option<Result<(), SpawnError>>,
+    /// The leader stopped itself, or was stopped.
+    pub stopped: Option<Signal>,
+    pub continued: bool,
+    pub exit: Option<Exit>,
+    pub proof: Option<Proof>,
+}
+
+/// Everything the leader is made from, ready for the kernel: nothing is looked up
+/// and nothing allocated between fork and exec.
+#[derive(Debug)]
+pub struct Command {
+    pub program: OsString,
+    /// The files to try, in order.
+    pub candidates: Vec<CString>,
+    pub argv: Vec<CString>,
+    pub env: Vec<CString>,
+    pub cwd: Option<CString>,
+    /// A session of its own, or the caller's (and its terminal).
+    pub own_session: bool,
+    /// Takes the place of the inherited stdin.
+    pub stdin: Option<OwnedFd>,
+}
+
+/// Why the leader did not become the command.
+#[derive(Debug)]
+pub enum SpawnError {
+    /// The working directory cannot be entered.
+    Cwd { path: String, source: io::Error },
+    /// There is no such program.
+    NotFound { program: String, searched: Vec<String> },
+    /// There is, but it cannot be executed.
+    NotExecutable { path: String, interpreter: Option<String>, source: io::Error },
+    /// The system refused a process.
+    Os { what: &'static str, source: io::Error },
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpawnError::Cwd { path, source } => {
+                write!(f, "cannot enter working directory {path}: {}", plain(source))
+            }
+            SpawnError::NotFound { program, searched } if searched.is_empty() => {
+                write!(f, "{program}: no such file")
+            }
+            SpawnError::NotFound { program, searched } => {
+                write!(f, "{program}: not found in {}", searched.join(":"))
+            }
+            SpawnError::NotExecutable { path, interpreter: Some(interpreter), source } => {
+                write!(f, "cannot execute {path}: its interpreter {interpreter}: {}", plain(source))
+            }
+            SpawnError::NotExecutable { path, interpreter: None, source } => {
+                write!(f, "cannot execute {path}: {}", plain(source))
+            }
+            SpawnError::Os { what, source } => write!(f, "cannot {what}: {}", plain(source)),
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {}
+
+/// The kernel's word for an error, without Rust's "(os error 2)".
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}

@@ -1,1 +1,19 @@
-//! Soon.
+//! The guard and the keeper: the two small processes that run a command's life
+//! and prove its end. See `docs/architecture.md` for the picture.
+#![forbid(unsafe_code)]
+
+mod ending;
+mod engine;
+mod feed;
+mod front;
+mod guard;
+mod keeper;
+mod lifeline;
+mod record;
+mod spec;
+mod terminal;
+
+pub use ending::Ending;
+pub use front::run;
+pub use record::Sink;
+pub use spec::{HostPolicy, Loudness, Spec};

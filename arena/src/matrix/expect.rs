@@ -1,0 +1,204 @@
+//! Is the report true? Everything that is not is named at once.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::cell::{Cage, Cell};
+use super::member::{Count, Crowd};
+use super::story::{self, Rung};
+use super::trigger::{TIMEOUT, Trigger};
+use crate::report::Report;
+use crate::{Outcome, millis};
+
+/// How late a busy machine may be with a step.
+const LATE: Duration = millis(1000);
+
+/// What the driver has seen itself, to hold the report against.
+pub struct Seen {
+    /// The count the member has announced.
+    pub announced: usize,
+    /// Process ids of the members before the trigger, the leader among them.
+    pub members: BTreeSet<i32>,
+    pub leader: Option<i32>,
+    /// From the start of `run` until all was over.
+    pub took: Duration,
+    /// The command line behind `--`.
+    pub command: Vec<String>,
+}
+
+pub fn report_is_true(cell: &Cell, report: &Report, seen: &Seen) -> Outcome {
+    let mut lies = Lies::default();
+    identity(cell, report, seen, &mut lies);
+    ending(cell, report, &mut lies);
+    steps(cell, report, &mut lies);
+    counts(cell, report, seen, &mut lies);
+    leftovers(cell, report, seen, &mut lies);
+    clocks(report, seen, &mut lies);
+    lies.verdict()
+}
+
+#[derive(Default)]
+struct Lies(Vec<String>);
+
+impl Lies {
+    fn unless(&mut self, truth: bool, lie: impl FnOnce() -> String) {
+        if !truth {
+            self.0.push(lie());
+        }
+    }
+
+    fn verdict(self) -> Outcome {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("the report is not true: {}", self.0.join("; ")))
+        }
+    }
+}
+
+fn identity(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
+    lies.unless(report.version == 1, || format!("version {}", report.version));
+    lies.unless(!report.id.is_empty(), || "no id".into());
+    lies.unless(report.name.is_none(), || format!("name {:?} was never given", report.name));
+    lies.unless(report.generation == 1, || format!("generation {}", report.generation));
+    lies.unless(report.command == seen.command, || format!("command {:?}", report.command));
+    lies.unless(report.cage == cell.cage.reported(), || format!("cage {}", report.cage));
+}
+
+fn ending(cell: &Cell, report: &Report, lies: &mut Lies) {
+    lies.unless(report.state == "ended", || format!("state {}", report.state));
+    lies.unless(report.reason == cell.trigger.reason(), || format!("reason {}", report.reason));
+    let proof = match cell.cage {
+        Cage::Tree => "no-children",
+        Cage::Cgroup | Cage::Auto => "cgroup-empty",
+    };
+    lies.unless(report.proof.as_deref() == Some(proof), || {
+        format!("proof {:?}, not {proof}", report.proof)
+    });
+    let leader = story::leader_end(cell.member, cell.trigger, cell.pace, report);
+    lies.unless(report.leader() == Some(leader), || {
+        format!("exit {:?}, but the leader had {leader}", report.exit)
+    });
+    lies.unless(report.survivors.is_empty(), || "survivors of an ended run".into());
+    lies.unless(report.released.is_empty(), || "nobody was released".into());
+}
+
+/// The steps are the lower part of the ladder, in order, none left out, each
+/// after the patience of the one before.
+fn steps(cell: &Cell, report: &Report, lies: &mut Lies) {
+    let ladder = story::rungs(cell.trigger, cell.pace);
+    let mut at: Option<(usize, u64)> = None;
+    for step in &report.steps {
+        let place = ladder.iter().position(|rung| rung.label == step.step);
+        let Some(place) = place else {
+            lies.unless(false, || format!("step {} is not on the ladder", step.step));
+            continue;
+        };
+        let expected = at.map_or(0, |(last, _)| last + 1);
+        lies.unless(place == expected, || format!("step {} comes out of order", step.step));
+        if let Some((last, when)) = at {
+            patience_kept(&ladder[last], when, step.at_ms, lies);
+        }
+        at = Some((place, step.at_ms));
+    }
+    let killed = report.has_step("kill");
+    if cell.trigger != Trigger::KillKeeper && cell.somebody_is_asked() {
+        lies.unless(!report.steps.is_empty(), || "no step was taken".into());
+        lies.unless(killed || cell.member.crowd != Crowd::Deaf, || {
+            "deaf members, and no kill".into()
+        });
+        lies.unless(!killed || cell.may_be_killed(), || {
+            "killed although all would have fallen to TERM".into()
+        });
+    }
+    if cell.trigger == Trigger::KillKeeper {
+        lies.unless(killed, || "the guard killed, and does not say so".into());
+    }
+}
+
+fn patience_kept(rung: &Rung, from: u64, to: u64, lies: &mut Lies) {
+    let waited = Duration::from_millis(to.saturating_sub(from));
+    let patience = rung.patience;
+    lies.unless(to >= from, || format!("the step after {} comes before it", rung.label));
+    // Both ends are rounded to milliseconds.
+    lies.unless(waited + millis(1) >= patience, || {
+        format!("{} had {waited:?} of {patience:?}", rung.label)
+    });
+    lies.unless(waited <= patience + LATE, || {
+        format!("{} waited {waited:?}, not {patience:?}", rung.label)
+    });
+}
+
+fn counts(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
+    let Some(first) = report.steps.first() else {
+        return;
+    };
+    lies.unless(first.alive >= 1, || "nobody alive at the first step".into());
+    let leader_gone = cell.trigger == Trigger::Natural || !cell.member.leader_stays();
+    let standing = seen.announced - usize::from(leader_gone);
+    match cell.member.count {
+        Count::Steady => {
+            lies.unless(first.alive == standing, || {
+                format!("{} alive at first, not {standing}", first.alive)
+            });
+        }
+        Count::FallsWithLeader => {
+            lies.unless(first.alive <= standing, || {
+                format!("{} alive at first, not {standing}", first.alive)
+            });
+        }
+        Count::Restless => {}
+    }
+    for step in report.steps.iter().filter(|step| step.step != "kill") {
+        let most = step.alive;
+        lies.unless(step.signalled <= most, || {
+            format!("{} signalled of {most} alive", step.signalled)
+        });
+    }
+    if cell.member.leader_stays() && cell.trigger.is_soft() {
+        // One: the leader. More: it fell, and those it left were asked too.
+        lies.unless(first.signalled >= 1, || "the first step reached nobody".into());
+    }
+}
+
+/// Leftovers are members that were there before, and not the leader.
+fn leftovers(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
+    let named: BTreeSet<i32> = report.leftovers.iter().map(|member| member.pid).collect();
+    lies.unless(named.len() == report.leftovers.len(), || "a leftover is named twice".into());
+    if let Some(leader) = seen.leader {
+        lies.unless(!named.contains(&leader), || "the leader is its own leftover".into());
+    }
+    if cell.member.count == Count::Restless {
+        return;
+    }
+    // A tree born at the last minute is news to the driver, and a run that
+    // ends by itself is over before the driver can look.
+    let unseen = cell.member.name == "tree-on-term" || seen.members.is_empty();
+    let strangers: Vec<_> = named.difference(&seen.members).collect();
+    lies.unless(unseen || strangers.is_empty(), || {
+        format!("leftovers {strangers:?} never were members")
+    });
+    let left_by_itself = cell.trigger == Trigger::Natural || !cell.member.leader_stays();
+    if left_by_itself && cell.member.count == Count::Steady {
+        let left = seen.announced - 1;
+        lies.unless(named.len() == left, || format!("{} leftovers, not {left}", named.len()));
+    }
+}
+
+fn clocks(report: &Report, seen: &Seen, lies: &mut Lies) {
+    let elapsed = Duration::from_millis(report.elapsed_ms);
+    lies.unless(elapsed <= seen.took + millis(5), || {
+        format!("elapsed {elapsed:?} of {:?}", seen.took)
+    });
+    let last = report.steps.last().map_or(0, |step| step.at_ms);
+    lies.unless(report.elapsed_ms >= last, || "over before the last step".into());
+    if report.reason == "overall-timeout" {
+        let first = report.steps.first().map_or(0, |step| step.at_ms);
+        let wanted = u64::try_from(TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+        lies.unless(first + 1 >= wanted, || format!("the timeout came after {first} ms"));
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let started = Duration::from_millis(report.started_at);
+    let age = now.saturating_sub(started);
+    lies.unless(started <= now && age <= seen.took + LATE, || format!("started {age:?} ago"));
+}

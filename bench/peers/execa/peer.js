@@ -1,0 +1,37 @@
+// execa in the two shapes the bench knows.
+//
+// `peer.js run CMD…` stands in front of a command and stops it, on SIGTERM, by
+// `kill` with execa's own escalation. `peer.js serve` spawns the tab-separated
+// command lines it reads and answers each with two readings of the monotonic
+// clock.
+
+import process from 'node:process';
+import readline from 'node:readline';
+import {execa} from 'execa';
+
+const GRACE = 5000;
+const options = {stdio: 'inherit', reject: false, cleanup: true, forceKillAfterDelay: GRACE};
+
+async function run([program, ...args]) {
+	const running = execa(program, args, options);
+	let stopped = false;
+	process.on('SIGTERM', () => {
+		stopped = true;
+		running.kill('SIGTERM');
+	});
+	const {exitCode} = await running;
+	process.exit(stopped ? 1 : (exitCode ?? 1));
+}
+
+async function serve() {
+	for await (const line of readline.createInterface({input: process.stdin})) {
+		const [program, ...args] = line.split('\t');
+		const start = process.hrtime.bigint();
+		await execa(program, args, {...options, stdin: 'ignore'});
+		const end = process.hrtime.bigint();
+		process.stdout.write(`${start} ${end}\n`);
+	}
+}
+
+const [mode, ...rest] = process.argv.slice(2);
+await (mode === 'run' ? run(rest) : serve());

@@ -1,0 +1,85 @@
+//! A closed world for the bench: whatever goes wrong in it can reach nothing
+//! outside, and ends with it.
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::io::Errno;
+use rustix::process::{WaitOptions, wait};
+
+use crate::{Outcome, cgroup};
+
+/// The words that put a command into a pid namespace of its own, which dies
+/// with them.
+const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+
+/// Makes the cgroup and the namespace, measures inside, and cleans up.
+pub fn enclose(plan: &str, results: &str) -> Outcome<ExitCode> {
+    // Without a terminal, so that Ctrl-C ends the caller, whose end closes our
+    // stdin, which ends the namespace in an orderly way. It fails harmlessly if
+    // we lead a session already.
+    let _ = rustix::process::setsid();
+    let outside = cgroup::own();
+    let inside = outside.as_ref().map(|dir| {
+        let inside = dir.join(format!("fullstop-bench-{}", std::process::id()));
+        std::fs::create_dir(&inside)
+            .and_then(|()| cgroup::enter(&inside))
+            .map(|()| inside)
+    });
+    let inside = inside.transpose()?;
+    let status = in_namespace(&["init-with-lifeline"], &["measure", plan, results]).status();
+    if let (Some(outside), Some(inside)) = (outside, inside) {
+        cgroup::enter(&outside)?;
+        cgroup::remove(&inside);
+    }
+    Ok(if status?.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// This program's own `errand`, in a new pid namespace, below an `init`.
+pub fn in_namespace(init: &[&str], errand: &[&str]) -> Command {
+    let this = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let mut command = Command::new(NAMESPACE[0]);
+    command
+        .args(&NAMESPACE[1..])
+        .arg(&this)
+        .args(init)
+        .arg(&this)
+        .args(errand);
+    command
+}
+
+/// Process 1: starts the command, reaps whatever ends, ends with the command.
+pub fn init(command: &[&str], lifeline: bool) -> Outcome<ExitCode> {
+    let [program, args @ ..] = command else {
+        return Err("init needs a command".into());
+    };
+    if lifeline {
+        std::thread::spawn(|| {
+            // Nobody writes; the end of the stream is the end of the caller.
+            let _ = std::io::stdin().read(&mut [0]);
+            std::process::exit(1);
+        });
+    }
+    let main = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .spawn()?;
+    let main = i32::try_from(main.id())?;
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_pid() == main => {
+                let code = std::process::ExitStatus::from_raw(status.as_raw()).code();
+                return Ok(code
+                    .and_then(|code| u8::try_from(code).ok())
+                    .map_or(ExitCode::FAILURE, ExitCode::from));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

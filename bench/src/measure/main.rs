@@ -1,0 +1,82 @@
+//! The measuring program of `cargo xtask bench`. It is started by it, in these
+//! shells, one inside the other:
+//!
+//! `enclose` makes a cgroup that is thrown away afterwards and enters a new pid
+//! namespace; `init` is process 1 of that namespace and reaps; `measure` does
+//! the work. `weigh` and `hunt` are single errands of `measure`, each inside
+//! one more pid namespace, since they leave processes behind on purpose.
+#![forbid(unsafe_code)]
+
+mod cgroup;
+mod child;
+mod enclose;
+mod fifo;
+mod hunt;
+mod memory;
+mod proc;
+mod spawn;
+mod stop;
+mod survivors;
+mod weigh;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use fullstop_bench::plan::Plan;
+use fullstop_bench::results::{Machine, Results};
+
+/// Errors here are for the person who runs the bench: one line each.
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["enclose", plan, results] => enclose::enclose(plan, results),
+        ["init", rest @ ..] => enclose::init(rest, false),
+        ["init-with-lifeline", rest @ ..] => enclose::init(rest, true),
+        ["measure", plan, results] => {
+            measure(Path::new(plan), Path::new(results)).map(|()| ExitCode::SUCCESS)
+        }
+        ["weigh", errand] => weigh::weigh(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        ["hunt", errand] => hunt::hunt(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        _ => Err("this program is started by `cargo xtask bench`".into()),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("bench-measure: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn measure(plan: &Path, results: &Path) -> Outcome<()> {
+    let plan: Plan = serde_json::from_slice(&std::fs::read(plan)?)?;
+    // Whatever a contender lets go of becomes a child of this process, and is
+    // reaped between two measurements, never during one.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let cgroup = cgroup::own();
+    let mut found = Results {
+        machine: Machine {
+            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")?
+                .trim()
+                .to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            cgroup: cgroup.is_some(),
+        },
+        ..Results::default()
+    };
+    let done = |found: &Results| std::fs::write(results, serde_json::to_vec_pretty(found)?);
+
+    eprintln!("bench: spawning");
+    spawn::measure(&plan, &mut found)?;
+    done(&found)?;
+    eprintln!("bench: stopping");
+    stop::measure(&plan, cgroup.as_deref(), &mut found)?;
+    done(&found)?;
+    eprintln!("bench: weighing");
+    memory::measure(&plan, &mut found);
+    done(&found)?;
+    eprintln!("bench: counting survivors");
+    survivors::measure(&plan, &mut found)?;
+    done(&found)?;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! What a contender's own processes weigh while the command is idle.
+
+use fullstop_bench::plan::Plan;
+use fullstop_bench::results::{Failure, Memory, Results};
+
+use crate::Outcome;
+use crate::enclose::in_namespace;
+use crate::weigh::{Errand, Weight};
+
+const RUNS: usize = 100;
+const RUNS_QUICK: usize = 20;
+
+pub fn measure(plan: &Plan, found: &mut Results) {
+    let runs = if plan.quick { RUNS_QUICK } else { RUNS };
+    for contender in &plan.contenders {
+        if !contender.takes_part() || !contender.is_prefix() {
+            continue;
+        }
+        match one(plan, &contender.prefix_at_once, runs) {
+            Ok(weight) => found.memory.push(Memory {
+                contender: contender.name.clone(),
+                runs,
+                processes: weight.processes,
+                pss_kib_per_run: weight.pss_kib_per_run,
+            }),
+            Err(error) => found.failures.push(Failure {
+                contender: contender.name.clone(),
+                part: "memory".into(),
+                why: error.to_string(),
+            }),
+        }
+    }
+}
+
+fn one(plan: &Plan, prefix: &[String], runs: usize) -> Outcome<Weight> {
+    let errand = Errand {
+        prefix: prefix.to_owned(),
+        tree: plan.bits.tree.clone(),
+        fifo: plan.scratch.join("idle"),
+        runs,
+        answer: plan.scratch.join("weight.json"),
+    };
+    let file = plan.scratch.join("weigh.json");
+    std::fs::write(&file, serde_json::to_vec(&errand)?)?;
+    let _ = std::fs::remove_file(&errand.answer);
+    let status = in_namespace(&["init"], &["weigh", &file.display().to_string()]).status()?;
+    if !status.success() {
+        return Err(format!("weighing ended with {status}").into());
+    }
+    Ok(serde_json::from_slice(&std::fs::read(&errand.answer)?)?)
+}

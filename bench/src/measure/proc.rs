@@ -1,0 +1,81 @@
+//! The processes of this pid namespace, as `/proc` shows them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+pub struct Seen {
+    pub pid: u32,
+    /// None for a process that is gone already or that we may not look into.
+    pub exe: Option<PathBuf>,
+}
+
+/// Every living process but process 1 and ourselves. A zombie is not alive,
+/// unless it still has threads.
+pub fn living() -> Vec<Seen> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|&pid| pid > 1 && pid != std::process::id())
+        .filter(|&pid| alive(pid))
+        .map(|pid| Seen {
+            pid,
+            exe: fs::read_link(format!("/proc/{pid}/exe")).ok(),
+        })
+        .collect()
+}
+
+pub fn living_of(exe: &Path) -> Vec<Seen> {
+    let mut seen = living();
+    seen.retain(|process| process.exe.as_deref() == Some(exe));
+    seen
+}
+
+fn alive(pid: u32) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    // The command name is in parentheses and may hold anything.
+    let Some((_, after)) = stat.rsplit_once(") ") else {
+        return false;
+    };
+    let mut fields = after.split(' ');
+    let state = fields.next();
+    let threads = fields.nth(16).and_then(|n| n.parse::<u32>().ok());
+    match state {
+        Some("X") => false,
+        Some("Z") => threads.is_some_and(|n| n > 1),
+        _ => true,
+    }
+}
+
+/// What this process costs in memory, shared pages counted by share.
+pub fn pss_kib(pid: u32) -> Option<u64> {
+    fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
+        .ok()?
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))?
+        .trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse()
+        .ok()
+}
+
+/// Kills a process of our own namespace that the bench has started.
+pub fn kill(seen: &Seen) {
+    let Some(pid) = i32::try_from(seen.pid).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    // The number may have changed hands before the pidfd was opened.
+    if fs::read_link(format!("/proc/{}/exe", seen.pid)).ok() == seen.exe {
+        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+    }
+}

@@ -1,0 +1,285 @@
+//! From the order to stop until the proof: how long, against what a raw
+//! `cgroup.kill` and `populated 0` take for the same tree.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fullstop_bench::clock::now_ns;
+use fullstop_bench::plan::{Contender, Plan, Role};
+use fullstop_bench::results::{FLOOR_REAPED, FLOORS, Failure, Results, Sample, Stop};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use crate::child::{Watched, reap_all};
+use crate::fifo::Fifo;
+use crate::{Outcome, proc};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between `ready` and the stop: start-up work that goes on beside the command
+/// is over by then, for everybody.
+const SETTLE: Duration = Duration::from_millis(30);
+
+/// A size of tree, and how often it is stopped.
+struct Course {
+    size: u32,
+    young: bool,
+    rounds: usize,
+    rounds_quick: usize,
+    /// Peers only run where they are compared.
+    with_peers: bool,
+}
+
+const COURSES: [Course; 5] = [
+    Course {
+        size: 1,
+        young: false,
+        rounds: 60,
+        rounds_quick: 10,
+        with_peers: false,
+    },
+    Course {
+        size: 1,
+        young: true,
+        rounds: 60,
+        rounds_quick: 10,
+        with_peers: false,
+    },
+    Course {
+        size: 10,
+        young: false,
+        rounds: 60,
+        rounds_quick: 10,
+        with_peers: false,
+    },
+    Course {
+        size: 100,
+        young: false,
+        rounds: 40,
+        rounds_quick: 7,
+        with_peers: true,
+    },
+    Course {
+        size: 1000,
+        young: false,
+        rounds: 25,
+        rounds_quick: 3,
+        with_peers: false,
+    },
+];
+
+/// How the raw floor watches for `populated 0`. The notification can come late
+/// and a spin takes a core from those who die, so each is tried.
+#[derive(Clone, Copy)]
+enum Watch {
+    Spin,
+    Nap,
+    Poll,
+}
+
+enum Way<'a> {
+    Floor(Watch),
+    FloorReaped,
+    Contender(&'a Contender),
+}
+
+struct Lane<'a> {
+    name: &'a str,
+    way: Way<'a>,
+    times: Vec<u64>,
+    alive_at_return: usize,
+    broken: Option<String>,
+}
+
+struct Field<'a> {
+    tree: &'a Path,
+    cgroup: Option<PathBuf>,
+    fifo: Fifo,
+}
+
+pub fn measure(plan: &Plan, cgroup: Option<&Path>, found: &mut Results) -> Outcome<()> {
+    let mut field = Field {
+        tree: &plan.bits.tree,
+        cgroup: cgroup.map(|dir| dir.join("floor")),
+        fifo: Fifo::make(&plan.scratch.join("tree"))?,
+    };
+    for course in &COURSES {
+        let mut lanes = lanes(plan, course, cgroup.is_some());
+        let rounds = if plan.quick {
+            course.rounds_quick
+        } else {
+            course.rounds
+        };
+        for round in 0..=rounds {
+            let count = lanes.len();
+            for turn in 0..count {
+                // The first round warms up and is not counted.
+                field.run(&mut lanes[(round + turn) % count], course, round > 0);
+            }
+        }
+        for lane in lanes {
+            if let Some(why) = lane.broken {
+                found.failures.push(Failure {
+                    contender: lane.name.to_owned(),
+                    part: format!("stop {}", course.size),
+                    why,
+                });
+            }
+            found.stop.extend(Sample::of(lane.times).map(|sample| Stop {
+                contender: lane.name.to_owned(),
+                size: course.size,
+                young: course.young,
+                sample,
+                alive_at_return: lane.alive_at_return,
+            }));
+        }
+    }
+    Ok(())
+}
+
+fn lanes<'a>(plan: &'a Plan, course: &Course, cgroup: bool) -> Vec<Lane<'a>> {
+    let lane = |name, way| Lane {
+        name,
+        way,
+        times: Vec::new(),
+        alive_at_return: 0,
+        broken: None,
+    };
+    let mut lanes = Vec::new();
+    if cgroup {
+        let watches = [Watch::Spin, Watch::Nap, Watch::Poll];
+        for (name, watch) in FLOORS.into_iter().zip(watches) {
+            lanes.push(lane(name, Way::Floor(watch)));
+        }
+        lanes.push(lane(FLOOR_REAPED, Way::FloorReaped));
+    }
+    for contender in plan.contenders.iter().filter(|c| c.takes_part()) {
+        let takes_part = match contender.role {
+            Role::Floor => false,
+            Role::FullstopCgroup | Role::FullstopTree => true,
+            Role::Tini | Role::Peer => course.with_peers,
+        };
+        if takes_part {
+            lanes.push(lane(contender.name.as_str(), Way::Contender(contender)));
+        }
+    }
+    lanes
+}
+
+impl Field<'_> {
+    fn run(&mut self, lane: &mut Lane, course: &Course, counts: bool) {
+        if lane.broken.is_some() {
+            return;
+        }
+        let outcome = match lane.way {
+            Way::Floor(watch) => self.floor(course, watch, false),
+            Way::FloorReaped => self.floor(course, Watch::Nap, true),
+            Way::Contender(contender) => self.contender(course, contender),
+        };
+        match outcome {
+            Ok((time, alive)) => {
+                lane.alive_at_return = lane.alive_at_return.max(alive);
+                if counts {
+                    lane.times.push(time);
+                }
+            }
+            Err(error) => lane.broken = Some(error.to_string()),
+        }
+        self.clear();
+    }
+
+    fn words(&self, size: u32) -> Vec<String> {
+        vec![
+            self.tree.display().to_string(),
+            self.fifo.path().to_owned(),
+            size.to_string(),
+        ]
+    }
+
+    fn await_ready(&mut self, course: &Course) -> Outcome<()> {
+        self.fifo.read_line(PATIENCE)?;
+        if !course.young {
+            std::thread::sleep(SETTLE);
+        }
+        Ok(())
+    }
+
+    fn contender(&mut self, course: &Course, contender: &Contender) -> Outcome<(u64, usize)> {
+        let words = [contender.prefix_at_once.clone(), self.words(course.size)].concat();
+        let run = Watched::spawn(&words)?;
+        self.await_ready(course)?;
+        let start = now_ns();
+        run.signal(Signal::TERM)?;
+        let exited = run.exited_within(PATIENCE)?;
+        let end = now_ns();
+        let alive = proc::living_of(self.tree).len();
+        if !exited {
+            run.signal(Signal::KILL)?;
+            return Err(format!("did not return within {} s", PATIENCE.as_secs()).into());
+        }
+        run.reap()?;
+        Ok((end - start, alive))
+    }
+
+    fn floor(&mut self, course: &Course, watch: Watch, reap: bool) -> Outcome<(u64, usize)> {
+        let dir = self.cgroup.clone().ok_or("no cgroup")?;
+        std::fs::create_dir(&dir)?;
+        let mut words = self.words(course.size);
+        words.push(dir.display().to_string());
+        let leader = Watched::spawn(&words)?;
+        self.await_ready(course)?;
+        let kill = File::options().write(true).open(dir.join("cgroup.kill"))?;
+        let events = File::open(dir.join("cgroup.events"))?;
+        let start = now_ns();
+        kill.write_at(b"1", 0)?;
+        while populated(&events)? {
+            watch.pause(&events)?;
+        }
+        if reap {
+            reap_all();
+        }
+        let end = now_ns();
+        if !reap {
+            leader.reap()?;
+        }
+        Ok((end - start, 0))
+    }
+
+    /// Leaves nothing of this measurement to the next one.
+    fn clear(&self) {
+        loop {
+            let left = proc::living_of(self.tree);
+            if left.is_empty() {
+                break;
+            }
+            left.iter().for_each(proc::kill);
+        }
+        reap_all();
+        if let Some(dir) = &self.cgroup {
+            let _ = std::fs::remove_dir(dir);
+        }
+    }
+}
+
+impl Watch {
+    fn pause(self, events: &File) -> Outcome<()> {
+        match self {
+            Self::Spin => {}
+            Self::Nap => std::thread::sleep(Duration::from_micros(1)),
+            Self::Poll => {
+                let timeout = Timespec::try_from(Duration::from_millis(1))?;
+                poll(&mut [PollFd::new(events, PollFlags::PRI)], Some(&timeout))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn populated(events: &File) -> std::io::Result<bool> {
+    let mut buffer = [0; 128];
+    let length = events.read_at(&mut buffer, 0)?;
+    Ok(!buffer[..length]
+        .split(|&byte| byte == b'\n')
+        .any(|line| line == b"populated 0"))
+}

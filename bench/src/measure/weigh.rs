@@ -1,0 +1,80 @@
+//! One errand in a pid namespace of its own: start many idle runs, weigh what
+//! is not the command, stop them.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use crate::child::Watched;
+use crate::fifo::Fifo;
+use crate::{Outcome, proc};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// What start-up leaves behind has been given back by then.
+const SETTLE: Duration = Duration::from_millis(500);
+
+#[derive(Serialize, Deserialize)]
+pub struct Errand {
+    pub prefix: Vec<String>,
+    pub tree: PathBuf,
+    pub fifo: PathBuf,
+    pub runs: usize,
+    pub answer: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+pub struct Weight {
+    pub processes: usize,
+    pub pss_kib_per_run: f64,
+}
+
+pub fn weigh(errand: &Path) -> Outcome<()> {
+    let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
+    let mut fifo = Fifo::make(&errand.fifo)?;
+    let idle = [
+        errand.tree.display().to_string(),
+        fifo.path().to_owned(),
+        "1".to_owned(),
+    ];
+    let words = [errand.prefix.as_slice(), &idle].concat();
+    let mut runs = Vec::new();
+    for _ in 0..errand.runs {
+        runs.push(Watched::spawn(&words)?);
+    }
+    for _ in 0..errand.runs {
+        fifo.read_line(PATIENCE)?;
+    }
+    std::thread::sleep(SETTLE);
+    let mut total = 0;
+    let mut processes = 0;
+    for seen in proc::living() {
+        if seen.exe.as_deref() != Some(&errand.tree) {
+            total += proc::pss_kib(seen.pid).ok_or("smaps_rollup cannot be read")?;
+            processes += 1;
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
+    let weight = Weight {
+        processes,
+        pss_kib_per_run: total as f64 / errand.runs as f64,
+    };
+    std::fs::write(&errand.answer, serde_json::to_vec(&weight)?)?;
+    stop_in_order(runs)
+}
+
+/// The namespace's end would kill them as well, but only they can remove what
+/// they made outside of it.
+fn stop_in_order(runs: Vec<Watched>) -> Outcome<()> {
+    for run in &runs {
+        run.signal(Signal::TERM)?;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    for run in runs {
+        if run.exited_within(deadline.saturating_duration_since(Instant::now()))? {
+            run.reap()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! What shall be measured, and with which programs.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Plan {
+    /// Few rounds: to try the bench out, not to quote its figures.
+    pub quick: bool,
+    /// An existing directory for FIFOs, readable by everybody.
+    pub scratch: PathBuf,
+    pub bits: Bits,
+    /// The hostile programs; without them no survivors are counted.
+    pub zoo: Option<PathBuf>,
+    pub contenders: Vec<Contender>,
+}
+
+/// The small programs that are started and stopped.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Bits {
+    pub stamp: PathBuf,
+    pub true_: PathBuf,
+    pub tree: PathBuf,
+}
+
+/// One way of running a command.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Contender {
+    pub name: String,
+    pub role: Role,
+    /// The words in front of the command. Empty for plain `posix_spawn`.
+    pub prefix: Vec<String>,
+    /// The same, told to lose no time when it is stopped.
+    pub prefix_at_once: Vec<String>,
+    /// For a library: a long-living program that spawns on request, because a
+    /// user of the library does not start a new host for each command.
+    pub host: Option<Vec<String>>,
+    /// Why this contender is not in the race.
+    pub missing: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Plain `posix_spawn`: what every spawn costs at least.
+    Floor,
+    FullstopCgroup,
+    FullstopTree,
+    /// The peer whose start-up is the yardstick of the acceptance figure.
+    Tini,
+    Peer,
+}
+
+impl Contender {
+    pub fn takes_part(&self) -> bool {
+        self.missing.is_none()
+    }
+
+    /// Whether it is a program that stands in front of a command, with
+    /// processes of its own to be weighed.
+    pub fn is_prefix(&self) -> bool {
+        self.host.is_none() && !self.prefix.is_empty()
+    }
+}

@@ -1,0 +1,349 @@
+//! The Linux cage: a subreaper always, a cgroup where one can be had.
+
+use super::birth::{Birth, bear};
+use super::cgroup::{Cgroup, Site};
+use super::held::Held;
+use super::kin::walk;
+use super::procfs::{self, Stat};
+use super::signals::Mask;
+use super::wait::{Change, Waited, wait_any};
+use crate::{Cage, Command, Look, Round, SpawnError, plain};
+use fullstop_core::machine::Whom;
+use fullstop_core::report::{CageKind, Member};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::{Moment, Proof};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashSet;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::path::PathBuf;
+use std::thread::yield_now;
+use std::time::{Duration, Instant};
+
+/// While a cgroup empties itself the tree is not walked more often than this:
+/// looking at the dying slows them down.
+const WALK_EVERY: Duration = Duration::from_millis(20);
+
+/// Which cage was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    #[default]
+    Auto,
+    Cgroup,
+    Tree,
+}
+
+/// Where a cage is to be, known to guard and keeper before either exists apart.
+#[derive(Clone, Debug)]
+pub struct Blueprint {
+    wanted: Wanted,
+    cgroup: Result<PathBuf, String>,
+}
+
+impl Blueprint {
+    pub fn new(wanted: Wanted, name: &str) -> Blueprint {
+        let cgroup = match wanted {
+            Wanted::Tree => Err("not asked for".to_owned()),
+            Wanted::Auto | Wanted::Cgroup => Site::find().map(|site| site.child(name)),
+        };
+        Blueprint { wanted, cgroup }
+    }
+}
+
+#[derive(Debug)]
+pub struct LinuxCage {
+    wanted: Wanted,
+    cgroup: Option<Cgroup>,
+    mask: Mask,
+    birth: Option<Birth>,
+    leader: Option<Held>,
+    /// The process group the leader began in.
+    pgid: i32,
+    walked: Option<Instant>,
+    /// The last walk met nobody alive, though there are still children.
+    only_dead: bool,
+}
+
+impl LinuxCage {
+    /// Makes it. A forced choice that cannot be had is an error; otherwise the next
+    /// best is taken.
+    pub fn make(blueprint: &Blueprint, mask: Mask) -> Result<LinuxCage, String> {
+        let made = match &blueprint.cgroup {
+            Ok(path) => Cgroup::make(path)
+                .map_err(|error| format!("cannot make {}: {}", path.display(), plain(&error))),
+            Err(why) => Err(why.clone()),
+        };
+        let cgroup = match (made, blueprint.wanted) {
+            (Ok(cgroup), _) => Some(cgroup),
+            (Err(why), Wanted::Cgroup) => {
+                return Err(format!("no cgroup to be had: {why} (--cage auto takes the next best)"));
+            }
+            (Err(_), Wanted::Auto | Wanted::Tree) => None,
+        };
+        if cgroup.is_none() && !procfs::is_usable() {
+            return Err("no cage to be had: /proc does not show this pid namespace, \
+                        and there is no cgroup"
+                .to_owned());
+        }
+        Ok(Self::with(blueprint.wanted, cgroup, mask, None))
+    }
+
+    /// The cage of a keeper that died, whose tree has come to us.
+    pub fn adopt(blueprint: &Blueprint, mask: Mask, leader: Option<Held>) -> LinuxCage {
+        let cgroup = blueprint.cgroup.as_ref().ok().and_then(|path| Cgroup::open(path).ok());
+        Self::with(blueprint.wanted, cgroup, mask, leader)
+    }
+
+    fn with(wanted: Wanted, cgroup: Option<Cgroup>, mask: Mask, leader: Option<Held>) -> LinuxCage {
+        let pgid = rustix::process::getpgrp().as_raw_pid();
+        LinuxCage { wanted, cgroup, mask, birth: None, leader, pgid, walked: None, only_dead: false }
+    }
+
+    pub fn leader(&self) -> Option<&Held> {
+        self.leader.as_ref().or(self.birth.as_ref().map(|birth| &birth.leader))
+    }
+
+    /// The descriptors this cage lives on.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let cgroup = self.cgroup.as_ref().map(Cgroup::dir);
+        let leader = self.leader().and_then(Held::pidfd);
+        [cgroup, leader, self.birth_news()].into_iter().flatten().map(|fd| fd.as_raw_fd()).collect()
+    }
+
+    /// Readable once the leader has become the command, or failed to.
+    pub fn birth_news(&self) -> Option<BorrowedFd<'_>> {
+        self.birth.as_ref().map(Birth::news)
+    }
+
+    fn alive(&self) -> usize {
+        match &self.cgroup {
+            Some(cgroup) => cgroup.procs().len(),
+            None => {
+                let mut alive = 0;
+                walk(|_, stat| alive += usize::from(stat.is_alive()));
+                alive
+            }
+        }
+    }
+
+    /// Sends to every proven descendant that `meant` picks.
+    fn signal_tree(&mut self, signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
+        let mut round = Round::default();
+        walk(|held, stat| {
+            if !stat.is_alive() {
+                return;
+            }
+            round.alive += 1;
+            if meant(stat) && tell(held, stat, signal) {
+                round.signalled += 1;
+            }
+        });
+        round
+    }
+
+    /// The kill loop's one round without a cgroup: parents first, each on sight.
+    fn kill_tree(&mut self) -> Round {
+        self.walked = Some(Instant::now());
+        let round = self.signal_tree(Signal::KILL, |_| true);
+        self.only_dead = round.alive == 0;
+        round
+    }
+
+    /// ECHILD, and where there is a cgroup it must be empty as well.
+    fn proof_without_children(&mut self) -> Option<Proof> {
+        /// From kernel 6.19 a task leaves its cgroup a moment after it was reaped.
+        const MOMENTS: usize = 1000;
+        let Some(cgroup) = &mut self.cgroup else { return Some(Proof::NoChildren) };
+        for _ in 0..MOMENTS {
+            if cgroup.remove() {
+                return Some(Proof::CgroupEmpty);
+            }
+            if !cgroup.procs().is_empty() {
+                return None;
+            }
+            yield_now();
+        }
+        None
+    }
+
+    /// Children are left, but dead: somebody outside holds their remains.
+    fn proof_among_the_dead(&mut self) -> Option<Proof> {
+        if !std::mem::take(&mut self.only_dead) {
+            return None;
+        }
+        match &mut self.cgroup {
+            None => Some(Proof::ScanClean),
+            Some(cgroup) if cgroup.is_populated() => None,
+            Some(cgroup) => {
+                cgroup.remove();
+                Some(Proof::CgroupEmpty)
+            }
+        }
+    }
+
+    fn leader_pgid(&self) -> i32 {
+        let now = self.leader().and_then(|leader| procfs::stat(leader.pid()));
+        now.map_or(self.pgid, |stat| stat.pgid)
+    }
+
+    fn reap(&mut self, look: &mut Look) -> bool {
+        let leader = self.leader().map(Held::pid);
+        loop {
+            match wait_any() {
+                Waited::Nobody => return false,
+                Waited::NotYet => return true,
+                Waited::Changed { pid, change } if Some(pid) == leader => match change {
+                    Change::Exited(exit) => look.exit = Some(exit),
+                    Change::Stopped(signal) => look.stopped = Some(signal),
+                    Change::Continued => {
+                        look.stopped = None;
+                        look.continued = true;
+                    }
+                },
+                Waited::Changed { .. } => {}
+            }
+        }
+    }
+
+    /// What the leader on its way has to tell. A cgroup that turned out to be
+    /// closed to it is given up for the tree, unless it was demanded.
+    fn hear_birth(&mut self, look: &mut Look) {
+        let Some(birth) = self.birth.take() else { return };
+        match birth.outcome() {
+            None => self.birth = Some(birth),
+            Some(Err(SpawnError::Os { what: "enter the cgroup", .. }))
+                if self.wanted == Wanted::Auto =>
+            {
+                look.exit = None;
+                if let Some(mut cgroup) = self.cgroup.take() {
+                    cgroup.remove();
+                }
+                if let Err(error) = self.spawn(birth.into_command()) {
+                    look.birth = Some(Err(error));
+                }
+            }
+            Some(Ok(())) => {
+                look.birth = Some(Ok(()));
+                self.leader = Some(birth.leader);
+            }
+            // It leaves on its own; its status is ours, not a command's.
+            Some(Err(error)) => {
+                look.exit = None;
+                look.birth = Some(Err(error));
+            }
+        }
+    }
+}
+
+/// Whoever is stopped hears it only when continued.
+fn tell(held: &Held, stat: &Stat, signal: Signal) -> bool {
+    let told = held.send(signal).is_ok();
+    if told && stat.is_stopped() && signal != Signal::KILL {
+        let _ = held.send(Signal::CONT);
+    }
+    told
+}
+
+impl Cage for LinuxCage {
+    fn kind(&self) -> CageKind {
+        if self.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree }
+    }
+
+    fn spawn(&mut self, command: Command) -> Result<(), SpawnError> {
+        let own_session = command.own_session;
+        let birth = bear(command, &self.mask, self.cgroup.as_ref().map(Cgroup::dir))?;
+        if own_session {
+            self.pgid = birth.leader.pid();
+        }
+        self.birth = Some(birth);
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: Signal, whom: Whom) -> Round {
+        let own = rustix::process::getpid().as_raw_pid();
+        match whom {
+            Whom::Leader => {
+                let alive = self.alive();
+                let stat = self.leader().and_then(|leader| procfs::stat(leader.pid()));
+                let told = match (self.leader(), stat) {
+                    (Some(leader), Some(stat)) => tell(leader, &stat, signal),
+                    _ => false,
+                };
+                Round { alive, signalled: usize::from(told) }
+            }
+            Whom::Children => self.signal_tree(signal, |stat| stat.ppid == own),
+            Whom::Group => {
+                let pgid = self.leader_pgid();
+                self.signal_tree(signal, |stat| stat.pgid == pgid)
+            }
+            Whom::Tree => self.signal_tree(signal, |_| true),
+        }
+    }
+
+    fn kill(&mut self) -> Round {
+        let Some(cgroup) = &self.cgroup else { return self.kill_tree() };
+        let first = self.walked.is_none();
+        if first {
+            self.walked = Some(Instant::now());
+            let alive = cgroup.procs().len();
+            if cgroup.kill().is_ok() {
+                return Round { alive, signalled: alive };
+            }
+            return self.kill_tree();
+        }
+        // Whoever has left the cgroup is still in the tree; and where the kernel
+        // cannot kill a cgroup, the tree is all there is.
+        let due = self.walked.is_none_or(|walked| walked.elapsed() >= WALK_EVERY);
+        if due || !cgroup.is_populated() {
+            let _ = cgroup.kill();
+            return self.kill_tree();
+        }
+        Round::default()
+    }
+
+    fn census(&mut self) -> Vec<Member> {
+        let mut seen = HashSet::new();
+        let mut members = Vec::new();
+        walk(|_, stat| {
+            if stat.is_alive() && seen.insert(stat.pid) {
+                members.push(procfs::member(stat));
+            }
+        });
+        let caged = self.cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
+        let others = caged.into_iter().filter(|&pid| pid > 0 && seen.insert(pid));
+        members.extend(
+            others.filter_map(procfs::stat).filter(Stat::is_alive).map(|s| procfs::member(&s)),
+        );
+        members
+    }
+
+    fn look(&mut self) -> Look {
+        let mut look = Look::default();
+        let children = self.reap(&mut look);
+        self.hear_birth(&mut look);
+        if self.birth.is_some() {
+            return look;
+        }
+        if look.exit.is_some() {
+            self.leader = None;
+        }
+        look.proof =
+            if children { self.proof_among_the_dead() } else { self.proof_without_children() };
+        look
+    }
+
+    fn release(&mut self) -> Vec<Member> {
+        let members = self.census();
+        if let Some(cgroup) = &mut self.cgroup {
+            cgroup.dissolve();
+        }
+        members
+    }
+}
+
+/// Now, on the clock that does not count suspend.
+pub fn now() -> Moment {
+    let time = clock_gettime(ClockId::Monotonic);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Moment::at(Duration::new(seconds, nanos))
+}

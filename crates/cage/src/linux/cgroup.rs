@@ -1,0 +1,193 @@
+//! A cgroup of our own, beneath the one we are in. See cgroups(7).
+
+use super::procfs::numbers;
+use rustix::fs::{Mode, OFlags, open};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Where cgroups of ours can be made: the directory of our own cgroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site(PathBuf);
+
+impl Site {
+    /// Finds it through mountinfo, in unified and hybrid layouts alike.
+    pub fn find() -> Result<Site, String> {
+        let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        let own = read("/proc/self/cgroup")?;
+        let mounts = read("/proc/self/mountinfo")?;
+        locate(&own, &mounts).map(Site).ok_or_else(|| "no cgroup v2 is mounted".to_owned())
+    }
+
+    pub fn child(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+/// `own` is /proc/self/cgroup, `mounts` is /proc/self/mountinfo.
+fn locate(own: &str, mounts: &str) -> Option<PathBuf> {
+    let own = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
+    mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        if kind.split(' ').next() != Some("cgroup2") {
+            return None;
+        }
+        let mut fields = mount.split(' ');
+        let root = unescape(fields.nth(3)?);
+        let point = unescape(fields.next()?);
+        // A mount of another part of the hierarchy does not show where we are.
+        let below = own.strip_prefix(&root).ok()?;
+        let inside = !below.components().any(|part| part.as_os_str() == "..");
+        inside.then(|| Path::new(&point).join(below))
+    })
+}
+
+/// mountinfo writes blanks and backslashes as `\040`.
+fn unescape(field: &str) -> String {
+    let mut text = String::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((before, after)) = rest.split_once('\\') {
+        text.push_str(before);
+        let code = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match code {
+            Some(code) => {
+                text.push(char::from(code));
+                rest = &after[3..];
+            }
+            None => {
+                text.push('\\');
+                rest = after;
+            }
+        }
+    }
+    text + rest
+}
+
+#[derive(Debug)]
+pub struct Cgroup {
+    path: PathBuf,
+    dir: OwnedFd,
+    removed: bool,
+}
+
+impl Cgroup {
+    pub fn make(path: &Path) -> io::Result<Cgroup> {
+        fs::create_dir(path)?;
+        Self::open(path)
+    }
+
+    pub fn open(path: &Path) -> io::Result<Cgroup> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = open(path, flags, Mode::empty())?;
+        Ok(Cgroup { path: path.to_owned(), dir, removed: false })
+    }
+
+    pub fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// Kills every member, also those being forked. Absent before kernel 5.14.
+    pub fn kill(&self) -> io::Result<()> {
+        // Opened without O_CREAT: with it a missing file reads as EACCES.
+        let file = fs::OpenOptions::new().write(true).open(self.path.join("cgroup.kill"))?;
+        io::Write::write_all(&mut &file, b"1")
+    }
+
+    pub fn is_populated(&self) -> bool {
+        // Gone is as empty as it gets.
+        let events = fs::read_to_string(self.path.join("cgroup.events")).unwrap_or_default();
+        events.lines().any(|line| line == "populated 1")
+    }
+
+    /// The living processes in it and in the cgroups its members made below it.
+    pub fn procs(&self) -> Vec<i32> {
+        let mut pids = Vec::new();
+        below(&self.path, &mut |path| {
+            let file = path.join("cgroup.procs");
+            pids.extend(file.to_str().and_then(|file| numbers(file).ok()).unwrap_or_default());
+        });
+        pids
+    }
+
+    /// Removes it. The kernel refuses while anybody lives in it, so that success
+    /// is itself a proof of emptiness.
+    pub fn remove(&mut self) -> bool {
+        if self.removed {
+            return true;
+        }
+        self.removed = match fs::remove_dir(&self.path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(_) => {
+                // Nested runs that were killed leave their cgroups inside ours.
+                below(&self.path, &mut |path| drop(fs::remove_dir(path)));
+                !self.path.exists()
+            }
+        };
+        self.removed
+    }
+
+    /// Moves everybody up into the caller's cgroup, as if never caged.
+    pub fn dissolve(&mut self) -> bool {
+        /// Members may fork while they are moved.
+        const ROUNDS: usize = 100;
+        let Some(parent) = self.path.parent().map(|parent| parent.join("cgroup.procs")) else {
+            return false;
+        };
+        for _ in 0..ROUNDS {
+            for pid in self.procs() {
+                let _ = fs::write(&parent, pid.to_string());
+            }
+            if !self.is_populated() && self.remove() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Visits a directory of the hierarchy and all below it, the deepest first.
+fn below(path: &Path, visit: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below(&entry.path(), visit);
+        }
+    }
+    visit(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "\
+30 25 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro
+31 30 0:27 / /sys/fs/cgroup/unified rw shared:10 - cgroup2 cgroup2 rw,nsdelegate
+32 30 0:28 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd";
+
+    fn at(own: &str, mounts: &str) -> Option<String> {
+        locate(own, mounts).map(|path| path.to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn unified_hybrid_and_partial_mounts() {
+        let own = "3:pids:/x\n0::/user.slice/a\n";
+        assert_eq!(at(own, HYBRID).as_deref(), Some("/sys/fs/cgroup/unified/user.slice/a"));
+        let unified = "30 25 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
+        assert_eq!(at("0::/\n", unified).as_deref(), Some("/sys/fs/cgroup/"));
+        let part = "30 25 0:26 /docker/c1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
+        assert_eq!(at("0::/docker/c1/x\n", part).as_deref(), Some("/sys/fs/cgroup/x"));
+        let blank = "30 25 0:26 / /my\\040cgroups rw - cgroup2 cgroup2 rw";
+        assert_eq!(at("0::/a\n", blank).as_deref(), Some("/my cgroups/a"));
+    }
+
+    #[test]
+    fn what_is_not_shown_is_not_ours() {
+        assert_eq!(at("3:pids:/x\n", HYBRID), None);
+        assert_eq!(at("0::/../a\n", HYBRID), None);
+        let elsewhere = "30 25 0:26 /docker/c2 /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
+        assert_eq!(at("0::/docker/c1\n", elsewhere), None);
+        assert_eq!(at("", ""), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! Letting go of descriptors: a held stdout is an EOF that never comes.
+
+use super::procfs::numbered_entries;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+/// Puts `/dev/null` over standard descriptors.
+pub fn null_over(null: impl AsFd, standard: &[RawFd]) {
+    for &fd in standard {
+        // SAFETY: duplicating over 0, 1 or 2 closes what the caller gives up here.
+        unsafe { libc::dup2(null.as_fd().as_raw_fd(), fd) };
+    }
+}
+
+/// Closes every descriptor above 2 that is not listed.
+///
+/// The caller lists all it still uses; whatever else is open came from whoever
+/// started us and belongs to the command alone.
+pub fn close_all_but(keep: &[RawFd]) {
+    let mut keep: Vec<RawFd> = keep.iter().copied().filter(|&fd| fd > 2).collect();
+    keep.sort_unstable();
+    let mut from = 3;
+    for fd in keep {
+        if from < fd {
+            close_between(from, fd - 1);
+        }
+        from = from.max(fd + 1);
+    }
+    close_between(from, RawFd::MAX);
+}
+
+fn close_between(first: RawFd, last: RawFd) {
+    // SAFETY: see close_all_but; the numbers are not negative.
+    let done = unsafe {
+        libc::syscall(libc::SYS_close_range, first.cast_unsigned(), last.cast_unsigned(), 0)
+    };
+    if done == 0 {
+        return;
+    }
+    for fd in numbered_entries("/proc/self/fd") {
+        if (first..=last).contains(&fd) {
+            // SAFETY: as above.
+            unsafe { libc::close(fd) };
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A process that cannot be mistaken for another one.
+//!
+//! Every signal of fullstop goes through [`Held::send`], and a `Held` can only be
+//! had for an unreaped child of ours, for the child of a process already held, or
+//! by adoption from the keeper. Pid 0, -1, 1, our own and our own group cannot be
+//! said. See pidfd_open(2), pidfd_send_signal(2).
+
+use super::procfs::{Stat, stat};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Exit;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+#[derive(Debug)]
+pub struct Held {
+    pid: Pid,
+    grip: Grip,
+}
+
+/// What keeps the process from being mistaken.
+#[derive(Debug)]
+enum Grip {
+    Pidfd(OwnedFd),
+    /// A kernel without pidfds, or no descriptor left: a child of ours keeps its
+    /// pid until we wait for it ourselves.
+    UnreapedChild,
+}
+
+impl Held {
+    /// The leader, as clone returned it to its parent.
+    pub fn newborn(pid: i32, pidfd: Option<OwnedFd>) -> Option<Held> {
+        Some(Held { pid: legal(pid)?, grip: pidfd.map_or(Grip::UnreapedChild, Grip::Pidfd) })
+    }
+
+    /// Our own parent, to be continued when the leader is. Nobody, if it is dead.
+    pub fn parent() -> Option<Held> {
+        let pid = getppid()?;
+        let fd = pidfd_open(legal(pid.as_raw_pid())?, PidfdFlags::empty()).ok()?;
+        // Had it died before the open, we would have another parent by now.
+        (getppid() == Some(pid)).then_some(Held { pid, grip: Grip::Pidfd(fd) })
+    }
+
+    /// Holds `pid` if it is, beyond doubt, a child of ours now.
+    pub fn child(pid: i32) -> Option<(Held, Stat)> {
+        let pid = legal(pid)?;
+        let grip = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(fd) => Grip::Pidfd(fd),
+            Err(Errno::SRCH) => return None,
+            Err(_) => Grip::UnreapedChild,
+        };
+        let held = Held { pid, grip };
+        let stat = stat(held.pid())?;
+        let ours = stat.ppid == getpid().as_raw_pid() && held.is_unreaped();
+        ours.then_some((held, stat))
+    }
+
+    /// Holds `pid` if it is, beyond doubt, a child of `parent` now.
+    ///
+    /// The stat read between opening and looking again belongs to the process that
+    /// is held, because a pid is not reused before it is reaped; and the parent it
+    /// names is the one we hold, for the same reason.
+    pub fn child_of(parent: &Held, pid: i32) -> Option<(Held, Stat)> {
+        let pid = legal(pid)?;
+        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        let held = Held { pid, grip: Grip::Pidfd(fd) };
+        let stat = stat(held.pid())?;
+        let ours = stat.ppid == parent.pid() && parent.is_unreaped() && held.is_unreaped();
+        ours.then_some((held, stat))
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_pid()
+    }
+
+    pub fn send(&self, signal: Signal) -> io::Result<()> {
+        self.send_number(signal.number())
+    }
+
+    fn send_number(&self, number: i32) -> io::Result<()> {
+        let done = match &self.grip {
+            // SAFETY: no pointer but a null siginfo is passed.
+            Grip::Pidfd(fd) => unsafe {
+                let info = std::ptr::null::<libc::siginfo_t>();
+                libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), number, info, 0)
+            },
+            // SAFETY: no pointer is passed; the pid is above 1 and not our own.
+            Grip::UnreapedChild => unsafe { libc::kill(self.pid(), number).into() },
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Signal 0 finds a zombie, but nobody once it was waited for.
+    fn is_unreaped(&self) -> bool {
+        !matches!(self.send_number(0), Err(error) if error.raw_os_error() == Some(libc::ESRCH))
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        stat(self.pid()).is_some_and(|stat| stat.is_stopped()) && self.is_unreaped()
+    }
+
+    pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.grip {
+            Grip::Pidfd(fd) => Some(fd.as_fd()),
+            Grip::UnreapedChild => None,
+        }
+    }
+
+    /// How it ended, even after somebody else has waited for it (kernel 6.15+).
+    /// See PIDFD_GET_INFO(2const).
+    pub fn exit(&self) -> Option<Exit> {
+        const PIDFD_GET_INFO: libc::Ioctl = 0xC040_FF0B;
+        const PIDFD_INFO_EXIT: u64 = 1 << 3;
+        /// `struct pidfd_info`, first version: 64 bytes.
+        #[repr(C)]
+        #[derive(Default)]
+        struct Info {
+            mask: u64,
+            cgroupid: u64,
+            ids: [u32; 11],
+            exit_code: i32,
+        }
+        let fd = self.pidfd()?;
+        let mut info = Info { mask: PIDFD_INFO_EXIT, ..Info::default() };
+        // SAFETY: the ioctl writes at most the 64 bytes its number encodes, which
+        // is the size of `Info`.
+        let done = unsafe { libc::ioctl(fd.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
+        let known = done == 0 && info.mask & PIDFD_INFO_EXIT != 0;
+        known.then(|| exit_from_status(info.exit_code))
+    }
+}
+
+/// Nothing at or below pid 1 is ever held, nor are we ourselves.
+fn legal(pid: i32) -> Option<Pid> {
+    Pid::from_raw(pid).filter(|&pid| pid.as_raw_pid() > 1 && pid != getpid())
+}
+
+/// A wait status, as wait(2) and the kernel pack it.
+fn exit_from_status(status: i32) -> Exit {
+    match Signal::new(status & 0x7f) {
+        Some(signal) => Exit::Signal(signal),
+        None => Exit::Code((status >> 8) & 0xff),
+    }
+}
+
+/// A descriptor that becomes readable when our parent dies, or is already.
+pub fn watch_parent() -> io::Result<OwnedFd> {
+    let pid = getppid().ok_or(io::ErrorKind::NotFound)?;
+    let opened = pidfd_open(pid, PidfdFlags::empty());
+    if getppid() == Some(pid) {
+        return Ok(opened?);
+    }
+    // It died meanwhile; the end of an abandoned pipe says the same.
+    let (abandoned, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    Ok(abandoned)
+}
+
+/// The inode in pidfs, which no other process of this boot ever gets (kernel 6.9+).
+pub fn inode(pid: i32) -> Option<u64> {
+    const PIDFS_MAGIC: u64 = 0x5049_4446;
+    let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let on_pidfs = rustix::fs::fstatfs(&fd).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PIDFS_MAGIC));
+    if !on_pidfs {
+        return None;
+    }
+    rustix::fs::fstat(&fd).ok().map(|stat| stat.st_ino)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_must_never_be_signalled_cannot_be_held() {
+        let own = getpid().as_raw_pid();
+        for pid in [i32::MIN, -own, -1, 0, 1, own] {
+            assert!(Held::newborn(pid, None).is_none(), "{pid}");
+            assert!(Held::child(pid).is_none(), "{pid}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_not_a_child() {
+        let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
+        assert!(Held::child(parent).is_none());
+    }
+
+    #[test]
+    fn wait_statuses() {
+        assert_eq!(exit_from_status(0x0300), Exit::Code(3));
+        assert_eq!(exit_from_status(15), Exit::Signal(Signal::TERM));
+        assert_eq!(exit_from_status(0x80 | 11), exit_from_status(11));
+    }
+}

@@ -1,0 +1,81 @@
+//! Who descends from whom.
+
+use super::held::Held;
+use super::procfs::{self, Stat, numbered_entries, numbers, stat};
+use rustix::process::getpid;
+use std::collections::{HashMap, HashSet};
+
+/// Who is whose child at this instant.
+pub enum Kin {
+    /// The kernel lists each task's children (CONFIG_PROC_CHILDREN).
+    Listed,
+    /// It does not: one scan over all of /proc.
+    Scanned(HashMap<i32, Vec<i32>>),
+}
+
+impl Kin {
+    pub fn now() -> Kin {
+        if numbers("/proc/thread-self/children").is_ok() {
+            return Kin::Listed;
+        }
+        let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+        for stat in numbered_entries("/proc").into_iter().filter_map(stat) {
+            children.entry(stat.ppid).or_default().push(stat.pid);
+        }
+        Kin::Scanned(children)
+    }
+
+    pub fn children(&self, pid: i32, threads: u32) -> Vec<i32> {
+        match self {
+            Kin::Scanned(children) => children.get(&pid).cloned().unwrap_or_default(),
+            // The kernel lists children by the thread that made them.
+            Kin::Listed if threads > 1 => numbered_entries(&format!("/proc/{pid}/task"))
+                .into_iter()
+                .flat_map(|tid| children_of_thread(pid, tid))
+                .collect(),
+            Kin::Listed => children_of_thread(pid, pid),
+        }
+    }
+}
+
+fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default()
+}
+
+/// Shows every proven descendant of ours to `visit`, parents first. Only the path
+/// to the current one is held, so that a wide tree costs no descriptors.
+pub fn walk(mut visit: impl FnMut(&Held, &Stat)) {
+    let kin = Kin::now();
+    let mut path: Vec<Held> = Vec::new();
+    let mut ahead: Vec<(usize, i32)> = Vec::new();
+    let own = kin.children(getpid().as_raw_pid(), 1);
+    ahead.extend(own.into_iter().rev().map(|pid| (0, pid)));
+    while let Some((depth, pid)) = ahead.pop() {
+        path.truncate(depth);
+        let held = match path.last() {
+            Some(parent) => Held::child_of(parent, pid),
+            None => Held::child(pid),
+        };
+        let Some((held, stat)) = held else { continue };
+        visit(&held, &stat);
+        let children = kin.children(pid, stat.threads);
+        ahead.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
+        path.push(held);
+    }
+}
+
+/// The living descendants of any process, for showing a tree. Not for signals.
+pub fn descendants(of: i32) -> Vec<fullstop_core::report::Member> {
+    let kin = Kin::now();
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    let mut ahead = vec![of];
+    while let Some(pid) = ahead.pop() {
+        let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
+        ahead.extend(kin.children(pid, stat.threads));
+        if pid != of && stat.is_alive() {
+            found.push(procfs::member(&stat));
+        }
+    }
+    found
+}

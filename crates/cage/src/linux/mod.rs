@@ -1,0 +1,25 @@
+//! Linux: a subreaper always, a cgroup where one can be had, pidfds for signals.
+
+mod birth;
+mod cage;
+mod cgroup;
+mod descriptors;
+mod fork;
+mod held;
+mod kin;
+mod origin;
+mod procfs;
+mod program;
+mod signals;
+mod wait;
+
+pub use birth::raise_descriptor_limit;
+pub use cage::{Blueprint, LinuxCage, Wanted, now};
+pub use descriptors::{close_all_but, null_over};
+pub use fork::{Fork, fork};
+pub use held::{Held, watch_parent};
+pub use kin::descendants;
+pub use origin::{Origin, disguise};
+pub use program::candidates;
+pub use signals::{Heard, Mask, Signals, die_of, hear_of_children, hold, stop_self_by};
+pub use wait::{Change, Waited, has_children, wait_any, wait_for};

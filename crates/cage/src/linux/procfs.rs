@@ -1,0 +1,151 @@
+//! Reading /proc. Everything here may be gone by the time it is read.
+
+use fullstop_core::report::Member;
+use rustix::fs::{Mode, OFlags, open};
+use std::fs;
+use std::io;
+
+/// The fields of `/proc/PID/stat` that decide anything. See proc_pid_stat(5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    pub pid: i32,
+    pub comm: String,
+    pub state: char,
+    pub ppid: i32,
+    pub pgid: i32,
+    pub sid: i32,
+    pub threads: u32,
+    pub start_ticks: u64,
+}
+
+impl Stat {
+    /// An exited main thread reads Z while its other threads live.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X') || self.threads > 1
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.state == 'T'
+    }
+}
+
+pub fn stat(pid: i32) -> Option<Stat> {
+    let mut buffer = [0; 1024];
+    let length = read_into(&format!("/proc/{pid}/stat"), &mut buffer).ok()?;
+    parse_stat(&buffer[..length])
+}
+
+/// The command's name may hold anything, also `)` and newlines: it ends at the
+/// last bracket of the line.
+fn parse_stat(line: &[u8]) -> Option<Stat> {
+    let open = line.iter().position(|&byte| byte == b'(')?;
+    let close = line.iter().rposition(|&byte| byte == b')')?;
+    let pid = std::str::from_utf8(line.get(..open)?).ok()?.trim().parse().ok()?;
+    let comm = String::from_utf8_lossy(line.get(open + 1..close)?).into_owned();
+    let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    // Counted from the state, which proc_pid_stat(5) calls field 3.
+    let number = |field: usize| fields.get(field - 3)?.parse::<i64>().ok();
+    Some(Stat {
+        pid,
+        comm,
+        state: fields.first()?.chars().next()?,
+        ppid: i32::try_from(number(4)?).ok()?,
+        pgid: i32::try_from(number(5)?).ok()?,
+        sid: i32::try_from(number(6)?).ok()?,
+        threads: u32::try_from(number(20)?).ok()?,
+        start_ticks: u64::try_from(number(22)?).ok()?,
+    })
+}
+
+/// One read into a buffer of ours: /proc answers whole, and a buffer that grows
+/// would ask twice.
+fn read_into(path: &str, buffer: &mut [u8]) -> io::Result<usize> {
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(rustix::io::read(&file, buffer)?)
+}
+
+/// A list of numbers, as in `children` and `cgroup.procs`.
+pub fn numbers(path: &str) -> io::Result<Vec<i32>> {
+    let text = fs::read_to_string(path)?;
+    Ok(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
+}
+
+/// The entries of a directory that are numbers: processes, or threads.
+pub fn numbered_entries(path: &str) -> Vec<i32> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether /proc shows the pids of our own namespace.
+pub fn is_usable() -> bool {
+    let own = rustix::process::getpid().as_raw_pid();
+    let shown = fs::read_link("/proc/self").ok();
+    shown.and_then(|link| link.to_str()?.parse().ok()) == Some(own)
+}
+
+/// All that is told of a member.
+pub fn member(stat: &Stat) -> Member {
+    Member {
+        pid: stat.pid,
+        ppid: stat.ppid,
+        pgid: stat.pgid,
+        sid: stat.sid,
+        uid: uid(stat.pid),
+        state: stat.state,
+        threads: stat.threads,
+        start_ticks: stat.start_ticks,
+        inode: super::held::inode(stat.pid),
+        command: command(stat),
+        wchan: wchan(stat.pid),
+    }
+}
+
+fn uid(pid: i32) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |meta| meta.uid())
+}
+
+/// The command line, or the kernel's name for it where there is none.
+fn command(stat: &Stat) -> String {
+    let line = fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
+    let words: Vec<_> = line
+        .split(|&byte| byte == 0)
+        .filter(|word| !word.is_empty())
+        .map(String::from_utf8_lossy)
+        .collect();
+    if words.is_empty() { format!("[{}]", stat.comm) } else { words.join(" ") }
+}
+
+fn wchan(pid: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
+    (!name.is_empty() && name != "0").then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_brackets_and_newlines() {
+        let line = b"42 (a) R 1 (\n) S 7 8 9 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 555 0 0\n";
+        let stat = parse_stat(line).expect("parses");
+        assert_eq!((stat.comm.as_str(), stat.state), ("a) R 1 (\n", 'S'));
+        assert_eq!((stat.ppid, stat.pgid, stat.sid), (7, 8, 9));
+        assert_eq!((stat.threads, stat.start_ticks), (3, 555));
+    }
+
+    #[test]
+    fn a_torn_line_is_nobody() {
+        assert_eq!(parse_stat(b""), None);
+        assert_eq!(parse_stat(b"42 (a) S 7"), None);
+        assert_eq!(parse_stat(b")42("), None);
+    }
+
+    #[test]
+    fn we_are_alive() {
+        let own = rustix::process::getpid().as_raw_pid();
+        assert!(is_usable());
+        assert!(stat(own).is_some_and(|stat| stat.is_alive()));
+    }
+}

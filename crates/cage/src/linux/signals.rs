@@ -1,0 +1,132 @@
+//! Hearing signals without handlers, and dying of one on purpose.
+
+use fullstop_core::signal::Signal;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// The mask this process was given, for the leader.
+#[derive(Clone, Copy)]
+pub struct Mask(libc::sigset_t);
+
+impl std::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mask")
+    }
+}
+
+impl Mask {
+    /// Makes it this thread's mask again. Async-signal-safe.
+    pub fn restore(&self) {
+        // SAFETY: the set was filled in by the kernel.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}
+
+fn set_of(signals: &[Signal]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset makes the set valid, and signals have legal numbers.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal.number());
+        }
+        set.assume_init()
+    }
+}
+
+/// Holds these signals back from now on; returns what was held back before.
+pub fn hold(signals: &[Signal]) -> Mask {
+    let (set, mut before) = (set_of(signals), set_of(&[]));
+    // SAFETY: both sets are valid.
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, &raw mut before) };
+    Mask(before)
+}
+
+/// Whoever started us may have SIGCHLD ignored, and exec keeps that: the kernel
+/// would then reap our children for us, and every exit status would be lost.
+pub fn hear_of_children() {
+    set_disposition(Signal::CHLD, libc::SIG_DFL);
+}
+
+/// Async-signal-safe.
+pub fn set_disposition(signal: Signal, disposition: libc::sighandler_t) {
+    // SAFETY: only SIG_DFL and SIG_IGN are passed in this crate.
+    unsafe { libc::signal(signal.number(), disposition) };
+}
+
+/// A signal that came, and from whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    pub signal: Signal,
+    /// Sent by the kernel itself, which is how a terminal sends.
+    pub by_kernel: bool,
+    pub sender: i32,
+}
+
+/// Signals held back, to be read one by one. See signalfd(2).
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    pub fn of(signals: &[Signal]) -> io::Result<Signals> {
+        hold(signals);
+        let set = set_of(signals);
+        // SAFETY: the set is valid.
+        let fd =
+            unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just opened this descriptor for us.
+        Ok(Signals(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub fn next(&self) -> Option<Heard> {
+        let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: `info` is `size` writable bytes.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+        if usize::try_from(read) != Ok(size) {
+            return None;
+        }
+        // SAFETY: the kernel has filled it.
+        let info = unsafe { info.assume_init() };
+        Some(Heard {
+            signal: Signal::new(info.ssi_signo.cast_signed())?,
+            by_kernel: info.ssi_code > 0,
+            sender: info.ssi_pid.cast_signed(),
+        })
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Ends this process by `signal`, as the leader ended, without a core of our own.
+pub fn die_of(signal: Signal) -> ! {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let set = set_of(&[signal]);
+    // SAFETY: the limit and the set are valid; raise touches no memory.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        libc::signal(signal.number(), libc::SIG_DFL);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+        libc::kill(libc::getpid(), signal.number());
+    }
+    // A signal whose default is to be ignored, or pid 1: say it as shells do.
+    std::process::exit(128 + signal.number())
+}
+
+/// Stops this process as the leader was stopped, until somebody continues it.
+pub fn stop_self_by(signal: Signal) {
+    let signal = match signal {
+        Signal::TSTP | Signal::TTIN | Signal::TTOU => signal,
+        _ => Signal::STOP,
+    };
+    // SAFETY: our own pid, and no memory is touched.
+    unsafe { libc::kill(libc::getpid(), signal.number()) };
+}

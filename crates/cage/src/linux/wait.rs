@@ -1,0 +1,79 @@
+//! Waiting for children. `__WALL` always: without it a live clone child reads as
+//! "no children". See waitid(2).
+
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Exit;
+use std::io;
+use std::mem::MaybeUninit;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// ECHILD: there is no child at all.
+    Nobody,
+    /// There are children, and nothing to tell of them.
+    NotYet,
+    Changed { pid: i32, change: Change },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Exited(Exit),
+    Stopped(Signal),
+    Continued,
+}
+
+const EVERYTHING: i32 = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED;
+
+/// Whatever has happened to any child; the dead are reaped.
+pub fn wait_any() -> Waited {
+    wait(libc::P_ALL, 0, EVERYTHING | libc::WNOHANG)
+}
+
+/// Whatever has happened to this child; it is reaped if dead.
+pub fn wait_for(pid: i32) -> Waited {
+    match libc::id_t::try_from(pid) {
+        Ok(id) => wait(libc::P_PID, id, EVERYTHING | libc::WNOHANG),
+        Err(_) => Waited::Nobody,
+    }
+}
+
+/// Whether there is any child, dead or alive. Nobody is reaped.
+pub fn has_children() -> bool {
+    wait(libc::P_ALL, 0, EVERYTHING | libc::WNOHANG | libc::WNOWAIT) != Waited::Nobody
+}
+
+fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
+    loop {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: `info` is a writable siginfo, all zero is a valid one.
+        let (done, info) = unsafe {
+            let done = libc::waitid(kind, id, info.as_mut_ptr(), options | libc::__WALL);
+            (done, info.assume_init())
+        };
+        if done == 0 {
+            return changed(&info);
+        }
+        match io::Error::last_os_error().raw_os_error() {
+            Some(libc::EINTR) => {}
+            // EINVAL cannot be: the options are ours.
+            _ => return Waited::Nobody,
+        }
+    }
+}
+
+fn changed(info: &libc::siginfo_t) -> Waited {
+    // SAFETY: waitid fills these fields, or leaves the zeroes.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    if pid == 0 {
+        return Waited::NotYet;
+    }
+    let signal = Signal::new(status);
+    let change = match (info.si_code, signal) {
+        (libc::CLD_EXITED, _) => Change::Exited(Exit::Code(status)),
+        (libc::CLD_KILLED | libc::CLD_DUMPED, Some(signal)) => Change::Exited(Exit::Signal(signal)),
+        (libc::CLD_STOPPED | libc::CLD_TRAPPED, Some(signal)) => Change::Stopped(signal),
+        (libc::CLD_CONTINUED, _) => Change::Continued,
+        _ => Change::Exited(Exit::Unknown),
+    };
+    Waited::Changed { pid, change }
+}

@@ -1,0 +1,594 @@
+//! The life of a run: `(state, input, now) → (state, effects)`.
+//!
+//! Everything that can race is decided here, without a clock and without I/O, so
+//! that it can be read as a table and explored by a model checker. Inputs are
+//! facts, effects are orders. Timers are not ordered: whoever drives the machine
+//! sends a [`Input::Tick`] once [`State::deadline`] has passed.
+
+use crate::ladder::{Action, Ladder, Step, Target, host_gone};
+use crate::signal::Signal;
+use crate::words::{Exit, Moment, OnExit, Proof, Reason};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A second ask within this time is the same ask: two HUPs of a closing window,
+/// a harness that signals both the process and its group.
+pub const JOIN_WINDOW: Duration = Duration::from_secs(1);
+
+/// How often a stuck run is tried again. Whoever waits for it has been told.
+pub const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// What was asked for when the run was made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Plan {
+    pub ladder: Ladder,
+    pub on_exit: OnExit,
+    pub timeout: Option<Duration>,
+}
+
+/// What is known of the leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Leader {
+    /// Never became the command.
+    Unborn,
+    Alive,
+    Gone(Exit),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum State {
+    /// The command does not run yet. `born` once a process was ordered for it.
+    Starting {
+        born: bool,
+        deadline: Option<Moment>,
+    },
+    Running {
+        leader: Leader,
+        deadline: Option<Moment>,
+    },
+    Stopping(Stop),
+    /// The last step was taken and there is no proof. Tracked and tried again.
+    Stuck {
+        reason: Reason,
+        leader: Leader,
+        again: Moment,
+    },
+    Ended {
+        reason: Reason,
+        leader: Leader,
+        proof: Proof,
+    },
+    /// The leader exited and the rest was handed over on purpose.
+    Released {
+        leader: Leader,
+    },
+}
+
+/// A stop under way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Stop {
+    pub reason: Reason,
+    pub leader: Leader,
+    pub climb: Climb,
+    /// When somebody first asked for it; nobody has, if it began by itself.
+    pub asked: Option<Moment>,
+}
+
+/// Where on the ladder a stop stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Climb {
+    Soft {
+        ladder: Ladder,
+        step: usize,
+        deadline: Moment,
+    },
+    Kill {
+        deadline: Moment,
+    },
+}
+
+/// A fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    CageReady,
+    LeaderRuns,
+    SpawnFailed,
+    LeaderExited {
+        exit: Exit,
+        rest: Rest,
+    },
+    /// A proof that nothing is alive.
+    Extinct(Proof),
+    Ask(Ask),
+    Kill,
+    /// A signal for the command that asks nothing of us.
+    Forward(Signal),
+    HostGone,
+    /// Said to the guard's machine, which holds the keeper's last state.
+    KeeperDied,
+    Tick,
+}
+
+/// Whether others live when the leader is gone. One fact with its exit, because
+/// a signal ordered between the two would come after the proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rest {
+    Alive,
+    Gone(Proof),
+}
+
+/// A wish to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Ask {
+    /// By the ladder as it is written.
+    Plain,
+    /// This signal was sent to us alone.
+    Signal(Signal),
+    /// This signal came from the terminal, so the leader has it already.
+    Terminal(Signal),
+}
+
+/// An order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    Spawn,
+    Signal {
+        signal: Signal,
+        whom: Whom,
+    },
+    /// A step whose signal the leader has heard already: note it, send nothing.
+    Heard(Signal),
+    /// Pass a signal on to the leader; not a step.
+    Forward(Signal),
+    CloseStdin,
+    WriteInput(String),
+    /// Kill the cage.
+    Kill,
+    /// Let the rest go.
+    Release,
+    /// Say how it stands: ended, released, or stuck.
+    Report,
+}
+
+/// Who gets a step's signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Whom {
+    Leader,
+    /// The keeper's direct children: whom a dead wrapper leader left behind.
+    Children,
+    Group,
+    Tree,
+}
+
+impl State {
+    pub fn new(plan: &Plan, now: Moment) -> State {
+        State::Starting {
+            born: false,
+            deadline: plan.timeout.map(|t| now + t),
+        }
+    }
+
+    /// When the machine wants its next [`Input::Tick`].
+    pub fn deadline(&self) -> Option<Moment> {
+        match self {
+            State::Starting { deadline, .. } | State::Running { deadline, .. } => *deadline,
+            State::Stopping(stop) => Some(stop.climb.deadline()),
+            State::Stuck { again, .. } => Some(*again),
+            State::Ended { .. } | State::Released { .. } => None,
+        }
+    }
+
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            State::Starting { .. } | State::Running { .. } => None,
+            State::Stopping(stop) => Some(stop.reason),
+            State::Stuck { reason, .. } | State::Ended { reason, .. } => Some(*reason),
+            State::Released { .. } => Some(Reason::Exited),
+        }
+    }
+
+    pub fn leader(&self) -> Leader {
+        match self {
+            State::Starting { born: false, .. } => Leader::Unborn,
+            State::Starting { born: true, .. } => Leader::Alive,
+            State::Running { leader, .. }
+            | State::Stuck { leader, .. }
+            | State::Ended { leader, .. }
+            | State::Released { leader } => *leader,
+            State::Stopping(stop) => stop.leader,
+        }
+    }
+
+    /// Nothing more will happen.
+    pub fn is_over(&self) -> bool {
+        matches!(self, State::Ended { .. } | State::Released { .. })
+    }
+
+    /// The last step is being taken: look often.
+    pub fn is_killing(&self) -> bool {
+        matches!(
+            self,
+            State::Stopping(Stop {
+                climb: Climb::Kill { .. },
+                ..
+            })
+        )
+    }
+}
+
+impl Climb {
+    pub fn deadline(&self) -> Moment {
+        match self {
+            Climb::Soft { deadline, .. } | Climb::Kill { deadline } => *deadline,
+        }
+    }
+}
+
+/// The table. Whatever is not listed changes nothing: a late fact about a run
+/// that is over, a tick before its time, a signal nobody is there to hear.
+pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, Vec<Effect>) {
+    match (state, input) {
+        // Nothing is ever ordered once it is over.
+        (state @ (State::Ended { .. } | State::Released { .. }), _) => (state, vec![]),
+
+        (state, Input::Extinct(proof)) => end(&state, proof),
+        (state, Input::LeaderExited { exit, rest }) => leader_exited(plan, state, exit, rest, now),
+        (state, Input::KeeperDied) => keeper_died(plan, state, now),
+        (state, Input::Kill) => kill(plan, state, Reason::Killed, now),
+        // The process ordered for the command never became it.
+        (state, Input::SpawnFailed) => kill(
+            plan,
+            with_leader(state, Leader::Unborn),
+            Reason::SpawnFailed,
+            now,
+        ),
+        (state, Input::HostGone) => host_is_gone(state, now),
+
+        (
+            State::Starting {
+                born: false,
+                deadline,
+            },
+            Input::CageReady,
+        ) => (
+            State::Starting {
+                born: true,
+                deadline,
+            },
+            vec![Effect::Spawn],
+        ),
+        (
+            State::Starting {
+                born: true,
+                deadline,
+            },
+            Input::LeaderRuns,
+        ) => (
+            State::Running {
+                leader: Leader::Alive,
+                deadline,
+            },
+            vec![],
+        ),
+
+        (state @ (State::Starting { .. } | State::Running { .. }), Input::Ask(ask)) => {
+            asked(plan, state, ask, now)
+        }
+        (State::Stopping(stop), Input::Ask(ask)) => asked_again(plan, stop, ask, now),
+        (state @ State::Stuck { .. }, Input::Ask(_)) => (state, vec![Effect::Kill]),
+
+        (
+            state @ State::Running {
+                leader: Leader::Alive,
+                ..
+            },
+            Input::Forward(signal),
+        ) => (state, vec![Effect::Forward(signal)]),
+
+        (state, Input::Tick) if state.deadline().is_some_and(|at| at <= now) => {
+            deadline_passed(plan, state, now)
+        }
+
+        (state, Input::CageReady | Input::LeaderRuns | Input::Forward(_) | Input::Tick) => {
+            (state, vec![])
+        }
+    }
+}
+
+fn end(state: &State, proof: Proof) -> (State, Vec<Effect>) {
+    let leader = match state.leader() {
+        Leader::Alive => Leader::Gone(Exit::Unknown),
+        known => known,
+    };
+    let reason = state.reason().unwrap_or(Reason::Exited);
+    (
+        State::Ended {
+            reason,
+            leader,
+            proof,
+        },
+        vec![Effect::Report],
+    )
+}
+
+fn leader_exited(
+    plan: &Plan,
+    state: State,
+    exit: Exit,
+    rest: Rest,
+    now: Moment,
+) -> (State, Vec<Effect>) {
+    let leader = Leader::Gone(exit);
+    if let Rest::Gone(proof) = rest {
+        return end(&with_leader(state, leader), proof);
+    }
+    match (state, plan.on_exit) {
+        (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => begin(
+            Reason::Exited,
+            plan.ladder.for_the_rest(),
+            leader,
+            None,
+            now,
+        ),
+        (State::Starting { deadline, .. } | State::Running { deadline, .. }, OnExit::Wait) => {
+            (State::Running { leader, deadline }, vec![])
+        }
+        (State::Starting { .. } | State::Running { .. }, OnExit::Release) => (
+            State::Released { leader },
+            vec![Effect::Release, Effect::Report],
+        ),
+        // A wrapper died of the signal meant for the agent behind it: the same
+        // step goes on to those it left, within the patience that remains.
+        (State::Stopping(stop), _) => {
+            let effects = match stop.climb.current_step() {
+                Some(Step {
+                    action: Action::Signal(signal),
+                    target: Target::Leader,
+                    ..
+                }) => {
+                    vec![Effect::Signal {
+                        signal: *signal,
+                        whom: Whom::Children,
+                    }]
+                }
+                _ => vec![],
+            };
+            (State::Stopping(Stop { leader, ..stop }), effects)
+        }
+        (state, _) => (with_leader(state, leader), vec![]),
+    }
+}
+
+fn with_leader(state: State, leader: Leader) -> State {
+    match state {
+        State::Starting { deadline, .. } | State::Running { deadline, .. } => {
+            State::Running { leader, deadline }
+        }
+        State::Stopping(stop) => State::Stopping(Stop { leader, ..stop }),
+        State::Stuck { reason, again, .. } => State::Stuck {
+            reason,
+            leader,
+            again,
+        },
+        State::Ended { reason, proof, .. } => State::Ended {
+            reason,
+            leader,
+            proof,
+        },
+        State::Released { .. } => State::Released { leader },
+    }
+}
+
+fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect>) {
+    let leader = state.leader();
+    let (ladder, heard) = match ask {
+        Ask::Plain => (plan.ladder.clone(), false),
+        Ask::Signal(signal) => (plan.ladder.starting_with(signal), false),
+        Ask::Terminal(Signal::HUP) => (plan.ladder.starting_with(Signal::HUP), true),
+        // The command has it; what it makes of a Ctrl-C is its own business.
+        Ask::Terminal(_) => return (state, vec![]),
+    };
+    let (state, mut effects) = begin(Reason::Stopped, ladder, leader, Some(now), now);
+    if heard {
+        for effect in &mut effects {
+            if let Effect::Signal {
+                signal: Signal::HUP,
+                whom: Whom::Leader,
+            } = effect
+            {
+                *effect = Effect::Heard(Signal::HUP);
+            }
+        }
+    }
+    (state, effects)
+}
+
+fn asked_again(plan: &Plan, mut stop: Stop, ask: Ask, now: Moment) -> (State, Vec<Effect>) {
+    let first = *stop.asked.get_or_insert(now);
+    let hup = matches!(ask, Ask::Signal(Signal::HUP) | Ask::Terminal(Signal::HUP));
+    let joins = hup || now.since(first) < JOIN_WINDOW;
+    let state = State::Stopping(stop);
+    if joins {
+        (state, vec![])
+    } else {
+        kill(plan, state, Reason::Killed, now)
+    }
+}
+
+/// To the last step, from wherever it stands.
+fn kill(plan: &Plan, state: State, reason: Reason, now: Moment) -> (State, Vec<Effect>) {
+    let reason = state.reason().unwrap_or(reason);
+    let leader = state.leader();
+    match state {
+        State::Stuck { .. } => (state, vec![Effect::Kill]),
+        State::Stopping(Stop {
+            climb: Climb::Kill { .. },
+            ..
+        }) => (state, vec![]),
+        State::Stopping(Stop { asked, .. }) => last_step(plan, reason, leader, asked, now),
+        _ => last_step(plan, reason, leader, None, now),
+    }
+}
+
+fn keeper_died(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
+    match state {
+        // The guard has not taken this step itself yet.
+        State::Stopping(Stop {
+            climb: Climb::Kill { .. },
+            ..
+        }) => (state, vec![Effect::Kill]),
+        state => kill(plan, state, Reason::KeeperDied, now),
+    }
+}
+
+fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
+    let leader = state.leader();
+    match state {
+        State::Starting { .. } | State::Running { .. } => {
+            begin(Reason::HostGone, host_gone(), leader, None, now)
+        }
+        // Nobody waits for the long ladder any more; the reason stays the first.
+        State::Stopping(Stop {
+            reason,
+            asked,
+            climb: Climb::Soft { .. },
+            ..
+        }) => begin(reason, host_gone(), leader, asked, now),
+        state => (state, vec![]),
+    }
+}
+
+fn deadline_passed(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
+    let leader = state.leader();
+    match state {
+        State::Starting { .. } | State::Running { .. } => begin(
+            Reason::OverallTimeout,
+            plan.ladder.clone(),
+            leader,
+            None,
+            now,
+        ),
+        State::Stopping(Stop {
+            reason,
+            asked,
+            climb: Climb::Soft { ladder, step, .. },
+            ..
+        }) => climb(reason, ladder, step + 1, leader, asked, now),
+        State::Stopping(Stop {
+            reason,
+            climb: Climb::Kill { .. },
+            ..
+        }) => (
+            State::Stuck {
+                reason,
+                leader,
+                again: now + RETRY_EVERY,
+            },
+            vec![Effect::Report],
+        ),
+        State::Stuck { reason, .. } => (
+            State::Stuck {
+                reason,
+                leader,
+                again: now + RETRY_EVERY,
+            },
+            vec![Effect::Kill],
+        ),
+        state @ (State::Ended { .. } | State::Released { .. }) => (state, vec![]),
+    }
+}
+
+/// The first step of a stop.
+fn begin(
+    reason: Reason,
+    ladder: Ladder,
+    leader: Leader,
+    asked: Option<Moment>,
+    now: Moment,
+) -> (State, Vec<Effect>) {
+    // Where there is nobody to be polite to, the cage is closed at once.
+    let step = if leader == Leader::Unborn {
+        ladder.soft().len()
+    } else {
+        0
+    };
+    climb(reason, ladder, step, leader, asked, now)
+}
+
+fn climb(
+    reason: Reason,
+    ladder: Ladder,
+    step: usize,
+    leader: Leader,
+    asked: Option<Moment>,
+    now: Moment,
+) -> (State, Vec<Effect>) {
+    let (climb, effect) = match ladder.soft().get(step) {
+        Some(at) => {
+            let (deadline, effect) = (now + at.patience, order(at, leader));
+            (
+                Climb::Soft {
+                    ladder,
+                    step,
+                    deadline,
+                },
+                effect,
+            )
+        }
+        None => (
+            Climb::Kill {
+                deadline: now + ladder.kill_patience(),
+            },
+            Some(Effect::Kill),
+        ),
+    };
+    let stop = Stop {
+        reason,
+        leader,
+        climb,
+        asked,
+    };
+    (State::Stopping(stop), effect.into_iter().collect())
+}
+
+fn last_step(
+    plan: &Plan,
+    reason: Reason,
+    leader: Leader,
+    asked: Option<Moment>,
+    now: Moment,
+) -> (State, Vec<Effect>) {
+    let end = plan.ladder.soft().len();
+    climb(reason, plan.ladder.clone(), end, leader, asked, now)
+}
+
+/// What a step orders. Nothing, if it speaks to a leader who is gone.
+fn order(step: &Step, leader: Leader) -> Option<Effect> {
+    let gone = matches!(leader, Leader::Gone(_));
+    match &step.action {
+        Action::Signal(signal) => {
+            let whom = match step.target {
+                Target::Leader if gone => Whom::Children,
+                Target::Leader => Whom::Leader,
+                Target::Group => Whom::Group,
+                Target::Tree => Whom::Tree,
+            };
+            Some(Effect::Signal {
+                signal: *signal,
+                whom,
+            })
+        }
+        Action::CloseStdin | Action::Input(_) if gone => None,
+        Action::CloseStdin => Some(Effect::CloseStdin),
+        Action::Input(text) => Some(Effect::WriteInput(text.clone())),
+    }
+}
+
+impl Climb {
+    pub fn current_step(&self) -> Option<&Step> {
+        match self {
+            Climb::Soft { ladder, step, .. } => ladder.soft().get(*step),
+            Climb::Kill { .. } => None,
+        }
+    }
+}

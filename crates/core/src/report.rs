@@ -1,0 +1,84 @@
+//! How a run ended, for people and programs. The field names are stable.
+
+use crate::id::Id;
+use crate::words::{Exit, Proof, Reason};
+use serde::{Deserialize, Serialize};
+
+/// Raised when a field changes its meaning; new fields do not raise it.
+pub const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    pub version: u32,
+    pub id: Id,
+    pub name: Option<String>,
+    /// Rises when a run is restarted under the same id.
+    pub generation: u32,
+    pub command: Vec<String>,
+    pub cage: CageKind,
+    pub state: Verdict,
+    pub reason: Reason,
+    /// How the leader ended; nothing if it never became the command.
+    pub exit: Option<Exit>,
+    /// The steps climbed, in order.
+    pub steps: Vec<Taken>,
+    /// Who lived on when the leader had exited.
+    pub leftovers: Vec<Member>,
+    /// Who is still alive, if the run is stuck.
+    pub survivors: Vec<Member>,
+    /// Who was let go, if the run was released.
+    pub released: Vec<Member>,
+    pub proof: Option<Proof>,
+    /// Why the command could not be started, or what else went wrong.
+    pub error: Option<String>,
+    /// Milliseconds since 1970.
+    pub started_at: u64,
+    pub elapsed_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Ended,
+    Stuck,
+    Released,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CageKind {
+    Cgroup,
+    Tree,
+}
+
+/// A step that was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    pub step: String,
+    /// Milliseconds since the run began.
+    pub at_ms: u64,
+    /// The census when the step was taken.
+    pub alive: usize,
+    /// How many were reached by it.
+    pub signalled: usize,
+}
+
+/// One living process of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    pub pid: i32,
+    pub ppid: i32,
+    pub pgid: i32,
+    pub sid: i32,
+    pub uid: u32,
+    /// The kernel's letter: R, S, D, T, t, Z, X, I.
+    pub state: char,
+    pub threads: u32,
+    /// Clock ticks after boot.
+    pub start_ticks: u64,
+    /// The inode in pidfs, which no other process of this boot ever gets.
+    pub inode: Option<u64>,
+    pub command: String,
+    /// Where in the kernel it waits, if it may be seen.
+    pub wchan: Option<String>,
+}

@@ -1,0 +1,94 @@
+//! The small words of a run: how it ended, why, and why we may say so.
+
+use crate::signal::Signal;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Add;
+use std::time::Duration;
+
+/// A point on a clock that does not count suspend. Only differences mean anything.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Moment(Duration);
+
+impl Moment {
+    pub const fn at(since_start_of_clock: Duration) -> Self {
+        Self(since_start_of_clock)
+    }
+
+    /// How long ago `earlier` was; nothing if it lies ahead.
+    pub fn since(self, earlier: Moment) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Moment;
+
+    /// Saturates, so that a timeout of centuries is simply never reached.
+    fn add(self, wait: Duration) -> Moment {
+        Moment(self.0.saturating_add(wait))
+    }
+}
+
+/// How the leader ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    Code(i32),
+    Signal(Signal),
+    /// The kernel that could have told is too old, and who waited is dead.
+    Unknown,
+}
+
+/// Why a run came to its end. The first reason wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The leader exited by itself.
+    Exited,
+    /// Somebody asked for a stop.
+    Stopped,
+    /// Somebody asked for the last step at once.
+    Killed,
+    OverallTimeout,
+    HostGone,
+    SpawnFailed,
+    KeeperDied,
+}
+
+/// Why we may say that nothing of a run is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// `wait` said ECHILD in a subreaper: the tree is extinct.
+    NoChildren,
+    /// The cgroup reads `populated 0`, and there is no living child either.
+    CgroupEmpty,
+    /// Only the dead were seen, but somebody outside still holds their remains
+    /// (a tracer), so `wait` could not say ECHILD. Weaker, and said as such.
+    ScanClean,
+}
+
+/// What happens to the rest when the leader exits and others live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnExit {
+    #[default]
+    Stop,
+    Wait,
+    Release,
+}
+
+macro_rules! kebab_display {
+    ($($name:ident),*) => {$(
+        impl fmt::Display for $name {
+            /// The same word that stands in a report.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.serialize(f)
+            }
+        }
+    )*};
+}
+kebab_display!(Reason, Proof, OnExit);

@@ -1,0 +1,390 @@
+//! A run's surroundings, small enough to be explored whole: a leader, two members, a keeper that
+//! may die anywhere, a guard that takes over, a clock, and people who ask.
+//!
+//! The machine's state is handed to the guard with each decision and before its orders are carried
+//! out, so a keeper that dies in between leaves them undone.
+
+use std::time::Duration;
+
+use fullstop_core::ladder::host_gone;
+use fullstop_core::machine::{Ask, Effect, Input, JOIN_WINDOW, Plan, Rest, State};
+use fullstop_core::words::{Exit, Moment, Proof};
+
+use crate::faults::Seen;
+
+/// The machine under test: the real one, or one broken on purpose.
+pub type Decide = fn(&Plan, State, Input, Moment) -> (State, Vec<Effect>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    /// Which of the model's plans the run was made with.
+    pub plan: usize,
+    pub machine: State,
+    /// What was ordered and is not done yet.
+    pub owed: Vec<Effect>,
+    pub now: Moment,
+    pub hand: Hand,
+    pub cage_ready: bool,
+    pub exec: Exec,
+    pub leader: Body,
+    pub leader_reaped: bool,
+    pub members: [Body; 2],
+    pub left: Left,
+    pub seen: Seen,
+}
+
+/// Who holds the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hand {
+    Keeper,
+    /// The keeper is dead and the guard has not seen it yet.
+    Nobody,
+    Guard,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Exec {
+    Pending,
+    Worked { told: bool },
+    Failed { told: bool },
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Body {
+    Alive,
+    /// Sleeps in the kernel and takes no signal.
+    Frozen,
+    /// Killed, but not gone yet.
+    Doomed,
+    /// Killed, and still asleep in the kernel.
+    FrozenDoomed,
+    Dead,
+    Unborn,
+}
+
+/// What may still happen. Everything that happens uses something up, here or in the life of a
+/// process, so every path comes to a world where nothing happens any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Left {
+    pub asks: u8,
+    pub kills: u8,
+    pub hosts: u8,
+    pub waits: u8,
+    pub retries: u8,
+    pub freezes: u8,
+    pub thaws: u8,
+    pub keepers: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Happens {
+    /// The next order is carried out.
+    Done,
+    CageReady,
+    Exec { works: bool },
+    ExecTold,
+    Fork { slot: usize, frozen: bool },
+    Thaw { slot: usize },
+    LeaderDies,
+    MemberDies { slot: usize },
+    LeaderReaped,
+    Proven,
+    Asked(Ask),
+    Killed,
+    HostGone,
+    Tick,
+    /// Time passes, though not as much as the machine waits for.
+    Wait,
+    /// Whoever takes the last step looks again and kills who came in the meantime.
+    KillAgain,
+    KeeperDies { exit_lost: bool },
+    GuardSees,
+}
+
+impl Body {
+    pub fn lives(self) -> bool {
+        !matches!(self, Body::Unborn | Body::Dead)
+    }
+
+    fn can_die(self) -> bool {
+        matches!(self, Body::Alive | Body::Doomed)
+    }
+
+    fn kill(&mut self) {
+        *self = match *self {
+            Body::Alive => Body::Doomed,
+            Body::Frozen => Body::FrozenDoomed,
+            other => other,
+        };
+    }
+}
+
+impl World {
+    pub fn new(index: usize, plan: &Plan, left: Left) -> World {
+        let now = Moment::at(Duration::from_secs(1));
+        World {
+            plan: index,
+            machine: State::new(plan, now),
+            owed: vec![],
+            now,
+            hand: Hand::Keeper,
+            cage_ready: false,
+            exec: Exec::Pending,
+            leader: Body::Unborn,
+            leader_reaped: false,
+            members: [Body::Unborn; 2],
+            left,
+            seen: Seen::default(),
+        }
+    }
+
+    pub fn anybody_lives(&self) -> bool {
+        self.leader.lives() || self.members.iter().any(|member| member.lives())
+    }
+
+    /// Everything that can happen next.
+    pub fn possible(&self) -> Vec<Happens> {
+        if self.seen.fault.is_some() {
+            return vec![];
+        }
+        let mut all = vec![];
+        if self.hand == Hand::Keeper && self.left.keepers > 0 {
+            self.keeper_may_die(&mut all);
+        }
+        if !self.owed.is_empty() {
+            all.push(Happens::Done);
+            return all;
+        }
+        if self.machine.is_over() {
+            // Of what is over only the keeper's death is of interest, and that one is above.
+            return all;
+        }
+        self.processes_may(&mut all);
+        match self.hand {
+            Hand::Nobody => all.push(Happens::GuardSees),
+            Hand::Keeper | Hand::Guard => self.holder_may_hear(&mut all),
+        }
+        all
+    }
+
+    fn keeper_may_die(&self, all: &mut Vec<Happens>) {
+        all.push(Happens::KeeperDies { exit_lost: false });
+        // It may have reaped the leader and told nobody.
+        if self.leader == Body::Dead && !self.leader_reaped {
+            all.push(Happens::KeeperDies { exit_lost: true });
+        }
+    }
+
+    fn processes_may(&self, all: &mut Vec<Happens>) {
+        if self.exec == Exec::Pending && self.leader == Body::Alive {
+            all.extend([true, false].map(|works| Happens::Exec { works }));
+        }
+        if self.leader.can_die() {
+            all.push(Happens::LeaderDies);
+        }
+        let leader_forks =
+            matches!(self.exec, Exec::Worked { .. }) && self.leader.can_die();
+        let somebody_forks = leader_forks || self.members.iter().any(|member| member.can_die());
+        let free = self.members.iter().position(|member| *member == Body::Unborn);
+        if let Some(slot) = free.filter(|_| somebody_forks) {
+            all.push(Happens::Fork { slot, frozen: false });
+            if self.left.freezes > 0 {
+                all.push(Happens::Fork { slot, frozen: true });
+            }
+        }
+        for (slot, member) in self.members.iter().enumerate() {
+            match member {
+                Body::Frozen | Body::FrozenDoomed if self.left.thaws > 0 => {
+                    all.push(Happens::Thaw { slot });
+                }
+                Body::Alive | Body::Doomed => all.push(Happens::MemberDies { slot }),
+                _ => {}
+            }
+        }
+    }
+
+    /// The facts that can reach whoever holds the machine.
+    fn holder_may_hear(&self, all: &mut Vec<Happens>) {
+        let keeper = self.hand == Hand::Keeper;
+        if keeper && !self.cage_ready {
+            all.push(Happens::CageReady);
+        }
+        let exec_known =
+            matches!(self.exec, Exec::Worked { told: false } | Exec::Failed { told: false });
+        if keeper && exec_known {
+            all.push(Happens::ExecTold);
+        }
+        // How exec went is read before the leader is reaped.
+        if self.leader == Body::Dead && !self.leader_reaped && !(keeper && exec_known) {
+            all.push(Happens::LeaderReaped);
+        }
+        // Before the birth nobody looks for an end, unless a stop was asked for.
+        let unborn = self.leader == Body::Unborn && self.machine.reason().is_some();
+        if (unborn || self.leader_reaped) && !self.anybody_lives() {
+            all.push(Happens::Proven);
+        }
+        if self.left.asks > 0 {
+            all.extend(crate::ASKS.map(Happens::Asked));
+        }
+        if self.left.kills > 0 {
+            all.push(Happens::Killed);
+        }
+        if self.left.hosts > 0 {
+            all.push(Happens::HostGone);
+        }
+        self.clock_may(all);
+        let missed = |body: &Body| matches!(body, Body::Alive | Body::Frozen);
+        if self.machine.is_killing() && self.members.iter().chain([&self.leader]).any(missed) {
+            all.push(Happens::KillAgain);
+        }
+    }
+
+    fn clock_may(&self, all: &mut Vec<Happens>) {
+        let Some(deadline) = self.machine.deadline() else {
+            return;
+        };
+        if !matches!(self.machine, State::Stuck { .. }) || self.left.retries > 0 {
+            all.push(Happens::Tick);
+        }
+        let stopping = matches!(self.machine, State::Stopping(_));
+        if stopping && self.left.waits > 0 && deadline.since(self.now) > JOIN_WINDOW {
+            all.push(Happens::Wait);
+        }
+    }
+
+    /// Lets it happen.
+    pub fn after(
+        &self,
+        what: Happens,
+        plan: &Plan,
+        decide: Decide,
+        heard: impl FnOnce(&State, Input),
+    ) -> World {
+        let mut world = self.clone();
+        let fact = world.occur(what);
+        // The members are alike, so one order of them stands for all.
+        world.members.sort_unstable();
+        if let Some(input) = fact {
+            heard(&self.machine, input);
+            world.tell(input, plan, decide);
+        }
+        world
+    }
+
+    /// What happens to the world, and the fact it makes, if it makes one.
+    fn occur(&mut self, what: Happens) -> Option<Input> {
+        match what {
+            Happens::Done => {
+                let order = self.owed.remove(0);
+                self.carry_out(&order);
+            }
+            Happens::CageReady => {
+                self.cage_ready = true;
+                return Some(Input::CageReady);
+            }
+            Happens::Exec { works: true } => self.exec = Exec::Worked { told: false },
+            Happens::Exec { works: false } => {
+                self.exec = Exec::Failed { told: false };
+                self.leader = Body::Doomed;
+            }
+            Happens::ExecTold => return Some(self.tell_exec()),
+            Happens::Fork { slot, frozen: false } => self.members[slot] = Body::Alive,
+            Happens::Fork { slot, frozen: true } => {
+                self.left.freezes -= 1;
+                self.members[slot] = Body::Frozen;
+            }
+            Happens::Thaw { slot } => {
+                self.left.thaws -= 1;
+                let doomed = self.members[slot] == Body::FrozenDoomed;
+                self.members[slot] = if doomed { Body::Doomed } else { Body::Alive };
+            }
+            Happens::LeaderDies => self.leader = Body::Dead,
+            Happens::MemberDies { slot } => self.members[slot] = Body::Dead,
+            Happens::LeaderReaped => {
+                self.leader_reaped = true;
+                return Some(Input::LeaderExited { exit: Exit::Code(0), rest: self.rest() });
+            }
+            Happens::Proven => return Some(Input::Extinct(Proof::NoChildren)),
+            Happens::Asked(ask) => {
+                self.left.asks -= 1;
+                return Some(Input::Ask(ask));
+            }
+            Happens::Killed => {
+                self.left.kills -= 1;
+                return Some(Input::Kill);
+            }
+            Happens::HostGone => {
+                self.left.hosts -= 1;
+                return Some(Input::HostGone);
+            }
+            Happens::Tick => {
+                self.now = self.machine.deadline().map_or(self.now, |at| at.max(self.now));
+                if matches!(self.machine, State::Stuck { .. }) {
+                    self.left.retries -= 1;
+                }
+                return Some(Input::Tick);
+            }
+            Happens::Wait => {
+                self.left.waits -= 1;
+                self.now = self.now + JOIN_WINDOW;
+            }
+            Happens::KillAgain => self.kill_everybody(),
+            Happens::KeeperDies { exit_lost } => {
+                self.left.keepers -= 1;
+                self.hand = Hand::Nobody;
+                self.owed.clear();
+                self.leader_reaped |= exit_lost;
+            }
+            Happens::GuardSees => {
+                self.hand = Hand::Guard;
+                return Some(Input::KeeperDied);
+            }
+        }
+        None
+    }
+
+    fn tell_exec(&mut self) -> Input {
+        if let Exec::Failed { .. } = self.exec {
+            self.exec = Exec::Failed { told: true };
+            return Input::SpawnFailed;
+        }
+        self.exec = Exec::Worked { told: true };
+        Input::LeaderRuns
+    }
+
+    fn rest(&self) -> Rest {
+        if self.anybody_lives() { Rest::Alive } else { Rest::Gone(Proof::NoChildren) }
+    }
+
+    fn tell(&mut self, input: Input, plan: &Plan, decide: Decide) {
+        let before = self.machine.clone();
+        let (after, effects) = decide(plan, before, input, self.now);
+        self.seen.decision(&self.machine, input, &after, &effects, self.now, self.longest(plan));
+        self.machine = after;
+        self.owed = effects;
+    }
+
+    /// How long a stop may take from its first reason to its end: promise 4. The host's death puts
+    /// its short ladder in the place of the rest of the other one.
+    fn longest(&self, plan: &Plan) -> Duration {
+        let ladder = plan.ladder.total().max(plan.ladder.for_the_rest().total());
+        let kill = plan.ladder.kill_patience().max(host_gone().kill_patience());
+        ladder + host_gone().total() + kill
+    }
+
+    fn carry_out(&mut self, order: &Effect) {
+        self.seen.done(order, &self.machine);
+        match order {
+            Effect::Spawn => self.leader = Body::Alive,
+            Effect::Kill => self.kill_everybody(),
+            // Whether a process heeds what it is asked is up to it: it may die at any time anyway.
+            _ => {}
+        }
+    }
+
+    fn kill_everybody(&mut self) {
+        self.leader.kill();
+        self.members.iter_mut().for_each(Body::kill);
+    }
+}

@@ -1,0 +1,216 @@
+//! Decisions and deeds together: facts go into the state machine, its orders go
+//! to the cage. Used by the keeper, and by the guard once the keeper is dead.
+
+use crate::feed::Feed;
+use crate::record::Record;
+use fullstop_cage::linux::now;
+use fullstop_cage::{Cage, Command, Round, SpawnError};
+use fullstop_core::machine::{Effect, Input, Plan, Rest, State, Whom, decide};
+use fullstop_core::signal::Signal;
+use rustix::time::Timespec;
+use std::mem::replace;
+use std::time::Duration;
+
+/// Between two rounds of the last step. Longer, and a fork storm gets ahead.
+const SHORTEST_NAP: Duration = Duration::from_micros(300);
+/// Where nobody dies and nobody new is met, there is no hurry: a death wakes us.
+const LONGEST_NAP: Duration = Duration::from_millis(10);
+/// The last relatives of a leader that has just exited are often dying already.
+const DYING_LOOKS: usize = 10;
+
+pub struct Engine<C> {
+    plan: Plan,
+    pub state: State,
+    pub cage: C,
+    pub record: Record,
+    command: Option<Command>,
+    pub feed: Option<Feed>,
+    pub failure: Option<(u8, String)>,
+    nap: Duration,
+}
+
+/// What the rest of the world may want to know after a fact was dealt with.
+#[derive(Debug, Default)]
+pub struct News {
+    pub leader_stopped: Option<Signal>,
+    pub leader_continued: bool,
+    pub born: bool,
+    pub leftovers: bool,
+}
+
+impl<C: Cage> Engine<C> {
+    pub fn new(plan: Plan, state: State, cage: C, record: Record) -> Engine<C> {
+        Engine {
+            plan,
+            state,
+            cage,
+            record,
+            command: None,
+            feed: None,
+            failure: None,
+            nap: SHORTEST_NAP,
+        }
+    }
+
+    pub fn with_command(mut self, command: Command, feed: Option<Feed>) -> Engine<C> {
+        self.command = Some(command);
+        self.feed = feed;
+        self
+    }
+
+    pub fn tell(&mut self, input: Input) {
+        let state = replace(&mut self.state, State::Starting { born: false, deadline: None });
+        let (state, effects) = decide(&self.plan, state, input, now());
+        self.state = state;
+        for effect in effects {
+            self.perform(effect);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Spawn => self.spawn(),
+            Effect::Signal { signal, whom } => {
+                let round = self.cage.signal(signal, whom);
+                self.record.step(format!("{signal}@{}", word(whom)), round);
+            }
+            Effect::Heard(signal) => {
+                let alive = self.cage.census().len();
+                self.record.step(format!("{signal}@leader"), Round { alive, signalled: 0 });
+            }
+            Effect::Forward(signal) => drop(self.cage.signal(signal, Whom::Leader)),
+            Effect::CloseStdin => {
+                self.feed.as_mut().map(Feed::close);
+                self.quiet_step("close-stdin");
+            }
+            Effect::WriteInput(text) => {
+                self.feed.as_mut().map(|feed| feed.input(&text));
+                self.quiet_step("input");
+            }
+            Effect::Kill => self.kill(),
+            Effect::Release => self.record.released = self.cage.release(),
+            Effect::Report => {
+                if matches!(self.state, State::Stuck { .. }) {
+                    self.record.survivors = self.cage.census();
+                }
+            }
+        }
+    }
+
+    fn quiet_step(&mut self, step: &str) {
+        let alive = self.cage.census().len();
+        self.record.step(step.to_owned(), Round { alive, signalled: 0 });
+    }
+
+    fn kill(&mut self) {
+        const STEP: &str = "kill";
+        self.nap = SHORTEST_NAP;
+        let round = self.cage.kill();
+        let first = self.record.steps.last().is_none_or(|last| last.step != STEP);
+        // A cage that never held anybody is closed without a word.
+        if first && round != Round::default() {
+            self.record.step(STEP.to_owned(), round);
+        }
+    }
+
+    fn spawn(&mut self) {
+        let Some(command) = self.command.take() else { return };
+        let spawned = self.cage.spawn(command);
+        self.record.cage = self.cage.kind();
+        if let Err(error) = spawned {
+            self.spawn_failed(&error);
+        }
+    }
+
+    fn spawn_failed(&mut self, error: &SpawnError) {
+        self.record.error = Some(error.to_string());
+        self.failure = Some((error.status(), error.to_string()));
+        self.tell(Input::SpawnFailed);
+    }
+
+    /// Looks at the cage and tells the machine what there is to tell.
+    pub fn look(&mut self) -> News {
+        let mut look = self.cage.look();
+        let mut news = News {
+            leader_stopped: look.stopped,
+            leader_continued: look.continued,
+            ..News::default()
+        };
+        match look.birth.take() {
+            Some(Ok(())) => {
+                news.born = true;
+                self.record.cage = self.cage.kind();
+                self.tell(Input::LeaderRuns);
+            }
+            Some(Err(error)) => self.spawn_failed(&error),
+            None => {}
+        }
+        if let Some(exit) = look.exit {
+            let rest = match look.proof {
+                Some(proof) => Rest::Gone(proof),
+                None => self.rest(&mut news),
+            };
+            self.tell(Input::LeaderExited { exit, rest });
+        } else if let Some(proof) = look.proof {
+            self.tell(Input::Extinct(proof));
+        }
+        news
+    }
+
+    /// Who is there when the leader is gone.
+    fn rest(&mut self, news: &mut News) -> Rest {
+        if self.state.is_killing() {
+            return Rest::Alive;
+        }
+        for _ in 0..DYING_LOOKS {
+            self.record.leftovers = self.cage.census();
+            if !self.record.leftovers.is_empty() {
+                news.leftovers = true;
+                return Rest::Alive;
+            }
+            std::thread::sleep(SHORTEST_NAP);
+            if let Some(proof) = self.cage.look().proof {
+                return Rest::Gone(proof);
+            }
+        }
+        Rest::Alive
+    }
+
+    /// Another round of the last step, if that is where it stands.
+    pub fn press(&mut self) {
+        if !self.state.is_killing() {
+            return;
+        }
+        let round = self.cage.kill();
+        let idle = round.signalled == 0;
+        self.nap = if idle { (self.nap * 2).min(LONGEST_NAP) } else { SHORTEST_NAP };
+    }
+
+    pub fn tick(&mut self) {
+        if self.state.deadline().is_some_and(|at| at <= now()) {
+            self.tell(Input::Tick);
+        }
+    }
+
+    /// How long nothing needs to be done, as far as this engine knows.
+    pub fn patience(&self) -> Option<Duration> {
+        let deadline = self.state.deadline().map(|at| at.since(now()));
+        match deadline {
+            Some(left) if self.state.is_killing() => Some(left.min(self.nap)),
+            other => other,
+        }
+    }
+}
+
+fn word(whom: Whom) -> &'static str {
+    match whom {
+        Whom::Leader => "leader",
+        Whom::Children => "children",
+        Whom::Group => "group",
+        Whom::Tree => "tree",
+    }
+}
+
+pub fn timespec(wait: Duration) -> Timespec {
+    Timespec::try_from(wait).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
+}

@@ -1,0 +1,152 @@
+//! The entrance. Usually this process becomes the guard itself.
+//!
+//! A guard must own its children, because whatever is re-parented to it is ended
+//! when the keeper dies. If there are children already (`sh -c 'svc & exec
+//! fullstop …'`), or we are pid 1 and inherit every orphan of the machine, a fresh
+//! guard is forked, and this process stays in front of it: it passes signals on,
+//! reaps strangers, and ends as the guard does.
+
+use crate::ending::{Ending, FAILED};
+use crate::guard::{Post, guard};
+use crate::record::Sink;
+use crate::spec::Spec;
+use crate::terminal::Terminal;
+use fullstop_cage::linux::{
+    Change, Fork, Heard, Held, Origin, Signals, Waited, close_all_but, fork, has_children,
+    hear_of_children, hold, null_over, stop_self_by, wait_any, watch_parent,
+};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Exit;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{getpid, getppid, getsid};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Runs a command to its proven end. To be called while there is one thread.
+pub fn run(mut spec: Spec) -> Ending {
+    match enter(&mut spec) {
+        Ok(ending) => ending,
+        Err(error) => {
+            eprintln!("fullstop: {error}");
+            Ending::Code(FAILED)
+        }
+    }
+}
+
+fn enter(spec: &mut Spec) -> io::Result<Ending> {
+    let heard = heard_signals();
+    let mask = hold(&heard);
+    hear_of_children();
+    let terminal = Terminal::find();
+    let parent = getppid().map_or(0, |pid| pid.as_raw_pid());
+    let mut hosts = Vec::new();
+    if spec.on_host_exit.stops(terminal.is_some(), parent) {
+        hosts.push(watch_parent()?);
+    }
+    if getpid().as_raw_pid() == 1 || has_children() {
+        match fork(Signal::CHLD)? {
+            Fork::Parent(guard) => {
+                drop(hosts);
+                return Ok(Front { guard, signals: Signals::of(&heard)?, terminal }.stand(spec));
+            }
+            Fork::Child => hosts.push(watch_parent()?),
+        }
+    }
+    let signals = Signals::of(&heard)?;
+    let post = Post { mask, signals, terminal, hosts };
+    Ok(guard(spec, post))
+}
+
+/// Everything a sender may mean for the command, except what was ignored at the
+/// start, what stops a job, and faults of our own.
+fn heard_signals() -> Vec<Signal> {
+    const NEVER: [Signal; 12] = [
+        Signal::KILL,
+        Signal::STOP,
+        Signal::TSTP,
+        Signal::TTIN,
+        Signal::TTOU,
+        Signal::SEGV,
+        Signal::BUS,
+        Signal::FPE,
+        Signal::ILL,
+        Signal::TRAP,
+        Signal::SYS,
+        Signal::PIPE,
+    ];
+    let origin = Origin::get();
+    let ours = [Signal::CHLD, Signal::CONT];
+    let wanted = |signal: &Signal| {
+        ours.contains(signal) || !(NEVER.contains(signal) || origin.ignored(*signal))
+    };
+    // 32 and 33 belong to the C library.
+    let numbers = (1..=64).filter(|number| !(32..=33).contains(number));
+    numbers.filter_map(Signal::new).filter(wanted).collect()
+}
+
+struct Front {
+    guard: Held,
+    signals: Signals,
+    terminal: Option<Terminal>,
+}
+
+impl Front {
+    fn stand(&self, spec: &Spec) -> Ending {
+        self.let_go(spec);
+        loop {
+            let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
+            let _ = poll(&mut fds, None);
+            while let Some(heard) = self.signals.next() {
+                if heard.signal != Signal::CHLD && !self.reached_guard(heard) {
+                    let _ = self.guard.send(heard.signal);
+                }
+            }
+            if let Some(ending) = self.reap() {
+                return ending;
+            }
+        }
+    }
+
+    /// The guard writes the report and shows what is to be shown.
+    fn let_go(&self, spec: &Spec) {
+        if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            null_over(&null, &[0, 1, 2]);
+        }
+        let mut keep = vec![self.signals.as_fd().as_raw_fd()];
+        keep.extend(self.guard.pidfd().map(|fd| fd.as_raw_fd()));
+        keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
+        keep.extend(spec.report.as_ref().map(Sink::descriptor));
+        close_all_but(&keep);
+    }
+
+    /// What the terminal sends reaches the guard by itself, except the HUP that
+    /// only a session's leader gets.
+    fn reached_guard(&self, heard: Heard) -> bool {
+        let leads_session = getsid(None).is_ok_and(|session| session == getpid());
+        heard.by_kernel && self.terminal.is_some() && !(heard.signal == Signal::HUP && leads_session)
+    }
+
+    /// Strangers are reaped, never signalled.
+    fn reap(&self) -> Option<Ending> {
+        loop {
+            match wait_any() {
+                Waited::Changed { pid, change } if pid == self.guard.pid() => match change {
+                    Change::Exited(Exit::Code(code)) => {
+                        return Some(Ending::Code(u8::try_from(code).unwrap_or(FAILED)));
+                    }
+                    Change::Exited(Exit::Signal(Signal::KILL) | Exit::Unknown) => {
+                        return Some(Ending::Code(137));
+                    }
+                    Change::Exited(Exit::Signal(signal)) => return Some(Ending::Signal(signal)),
+                    Change::Stopped(signal) if self.terminal.is_some() => stop_self_by(signal),
+                    Change::Stopped(_) | Change::Continued => {}
+                },
+                Waited::Changed { .. } => {}
+                Waited::NotYet => return None,
+                // Somebody took our guard away, which cannot be.
+                Waited::Nobody => return Some(Ending::Code(FAILED)),
+            }
+        }
+    }
+}

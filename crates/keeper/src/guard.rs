@@ -1,0 +1,366 @@
+//! The guard: the keeper's parent, and in the foreground `fullstop run` itself.
+//!
+//! It passes signals on, waits, and ends as the command did. If the keeper dies,
+//! the whole tree becomes its own, and it ends it at once.
+
+use crate::ending::{Ending, FAILED};
+use crate::engine::{Engine, timespec};
+use crate::keeper::{Inheritance, keep};
+use crate::lifeline::{Came, Lifeline, Outcome, ToGuard, ToKeeper};
+use crate::record::{Record, Sink};
+use crate::spec::{Loudness, Spec};
+use crate::terminal::Terminal;
+use fullstop_cage::linux::{
+    Blueprint, Change, Fork, Heard, Held, LinuxCage, Mask, Signals, Waited, close_all_but, fork,
+    hold, now, null_over, stop_self_by, wait_for,
+};
+use fullstop_cage::Cage as _;
+use fullstop_core::machine::{Ask, Input, Leader, Rest, State};
+use fullstop_core::report::Member;
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Moment;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{getpgrp, getpid, getsid, set_child_subreaper};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// A stop that is over sooner than this is not worth a line.
+const SHOW_AFTER: Duration = Duration::from_millis(300);
+const SHOW_EVERY: Duration = Duration::from_millis(200);
+
+/// What the process that becomes the guard brings along.
+pub struct Post {
+    pub mask: Mask,
+    pub signals: Signals,
+    pub terminal: Option<Terminal>,
+    /// Whose death means that nobody wants the run any more.
+    pub hosts: Vec<OwnedFd>,
+}
+
+struct Guard<'a> {
+    spec: &'a mut Spec,
+    blueprint: Blueprint,
+    mask: Mask,
+    signals: Signals,
+    terminal: Option<Terminal>,
+    lifeline: Lifeline,
+    keeper: Held,
+    leader: Option<Held>,
+    record: Record,
+    /// The last state the keeper told.
+    state: State,
+    alive: usize,
+    stopping_since: Option<Moment>,
+    outcome: Option<Outcome>,
+}
+
+/// Guards one run from before its birth to its end.
+pub fn guard(spec: &mut Spec, post: Post) -> Ending {
+    match begin(spec, post) {
+        Ok(mut guard) => guard.watch(),
+        Err(why) => {
+            eprintln!("fullstop: {why}");
+            Ending::Code(FAILED)
+        }
+    }
+}
+
+fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
+    let Post { mask, signals, terminal, hosts } = post;
+    let blueprint = Blueprint::new(spec.cage, &format!("fullstop-{}", spec.id));
+    let (ours, theirs) = Lifeline::pair().map_err(|error| format!("socketpair: {error}"))?;
+    let record = Record::new();
+    set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
+    // The keeper's death must wake a guard that was stopped by Ctrl-Z.
+    let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {error}"))?;
+    let keeper = match forked {
+        Fork::Parent(keeper) => keeper,
+        Fork::Child => {
+            drop(ours);
+            let own_session = terminal.is_none();
+            let shows = terminal.is_some() && spec.loudness > Loudness::Quiet;
+            let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
+            drop((terminal, signals));
+            let guard = Held::parent();
+            keep(Inheritance {
+                spec,
+                blueprint: &blueprint,
+                mask,
+                lifeline: theirs,
+                hosts,
+                guard,
+                own_session,
+                watched,
+                record,
+            });
+            std::process::exit(0)
+        }
+    };
+    drop((theirs, hosts));
+    let state = State::Running { leader: Leader::Alive, deadline: None };
+    let guard = Guard {
+        spec,
+        blueprint,
+        mask,
+        signals,
+        terminal,
+        lifeline: ours,
+        keeper,
+        leader: None,
+        record,
+        state,
+        alive: 0,
+        stopping_since: None,
+        outcome: None,
+    };
+    guard.let_go();
+    Ok(guard)
+}
+
+impl Guard<'_> {
+    /// The command's descriptors are the command's alone; only stderr is kept.
+    fn let_go(&self) {
+        if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            null_over(&null, &[0, 1]);
+        }
+        let mut keep = vec![self.signals.as_fd().as_raw_fd(), self.lifeline.descriptor()];
+        keep.extend(self.keeper.pidfd().map(|fd| fd.as_raw_fd()));
+        keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
+        keep.extend(self.spec.report.as_ref().map(Sink::descriptor));
+        close_all_but(&keep);
+    }
+
+    fn watch(&mut self) -> Ending {
+        loop {
+            self.sleep();
+            // A continue first: it makes a stop told before it stale.
+            let continued = self.hear_signals();
+            let stopped = self.hear_keeper();
+            if self.keeper_died() {
+                // It may have told us its outcome with its last breath.
+                self.hear_keeper();
+                return match self.outcome.take() {
+                    Some(outcome) => self.finish(&outcome),
+                    None => self.take_over(),
+                };
+            }
+            // The keeper of a stuck run stays; any other is waited for, so that
+            // nothing of ours is left when we return.
+            let stuck = |outcome: &mut Outcome| matches!(outcome.state, State::Stuck { .. });
+            if let Some(outcome) = self.outcome.take_if(stuck) {
+                return self.finish(&outcome);
+            }
+            if let Some(signal) = stopped.filter(|_| !continued) {
+                self.stop_with_leader(signal);
+            }
+            self.show();
+        }
+    }
+
+    fn sleep(&self) {
+        let showing = self.terminal.is_some() && self.stopping_since.is_some();
+        let wait = showing.then(|| timespec(SHOW_EVERY));
+        let mut fds = vec![
+            PollFd::new(&self.signals, PollFlags::IN),
+            PollFd::new(&self.lifeline, PollFlags::IN),
+        ];
+        // A closed lifeline is readable for ever; the keeper's death follows at once.
+        fds.extend(self.keeper.pidfd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let _ = poll(&mut fds, wait.as_ref());
+    }
+
+    /// Returns whether we were continued.
+    fn hear_signals(&mut self) -> bool {
+        let mut continued = false;
+        while let Some(heard) = self.signals.next() {
+            let message = match heard.signal {
+                Signal::CHLD => continue,
+                Signal::CONT => {
+                    continued = true;
+                    ToKeeper::Continue
+                }
+                Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
+                    let terminal = self.came_from_terminal(heard);
+                    let ask = if terminal { Ask::Terminal } else { Ask::Signal };
+                    ToKeeper::Ask(ask(heard.signal))
+                }
+                // What the kernel sends of these (a resize) goes to the whole group.
+                _ if heard.by_kernel => continue,
+                other => ToKeeper::Forward(other),
+            };
+            self.lifeline.send(&message, None);
+        }
+        continued
+    }
+
+    /// Whether the leader has got this signal as well.
+    ///
+    /// A terminal sends to the whole foreground group. A window that closes is told
+    /// to the session's leader first; a shell then tells its jobs, each as a group.
+    fn came_from_terminal(&self, heard: Heard) -> bool {
+        if self.terminal.is_none() || !self.leader_in_our_group() {
+            return false;
+        }
+        let session = getsid(None).map_or(0, |session| session.as_raw_pid());
+        match heard.signal {
+            Signal::INT | Signal::QUIT => heard.by_kernel,
+            Signal::HUP if session == getpid().as_raw_pid() => false,
+            Signal::HUP => heard.by_kernel || heard.sender == session,
+            _ => false,
+        }
+    }
+
+    fn leader_in_our_group(&self) -> bool {
+        let leader = self.leader.as_ref().and_then(|held| rustix::process::Pid::from_raw(held.pid()));
+        leader.is_some_and(|leader| {
+            rustix::process::getpgid(Some(leader)).is_ok_and(|group| group == getpgrp())
+        })
+    }
+
+    /// Returns the signal the leader was stopped by, if that is the last word.
+    fn hear_keeper(&mut self) -> Option<Signal> {
+        let mut stopped = None;
+        while let Came::Message(message, fd) = self.lifeline.receive() {
+            match message {
+                ToGuard::Born { pid, cage } => {
+                    self.record.cage = cage;
+                    self.leader = Held::newborn(pid, fd);
+                    if self.spec.loudness == Loudness::Verbose {
+                        eprintln!("fullstop: run {} leader {pid} cage {}", self.spec.id, word(cage));
+                    }
+                }
+                ToGuard::State { state, alive } => {
+                    self.stopping_since.get_or_insert_with(now);
+                    self.state = state;
+                    self.alive = alive;
+                }
+                ToGuard::Step(step) => {
+                    if self.spec.loudness == Loudness::Verbose {
+                        eprintln!(
+                            "fullstop: {} ms: {}, {} alive, {} signalled",
+                            step.at_ms, step.step, step.alive, step.signalled
+                        );
+                    }
+                    self.record.steps.push(step);
+                }
+                ToGuard::Leftovers(mut some) => self.record.leftovers.append(&mut some),
+                ToGuard::LeaderStopped(signal) => stopped = Some(signal),
+                ToGuard::Outcome(outcome) => self.outcome = Some(outcome),
+            }
+        }
+        stopped
+    }
+
+    /// Waits for it only when it is dead: then the tree is already ours.
+    fn keeper_died(&self) -> bool {
+        match wait_for(self.keeper.pid()) {
+            Waited::Changed { change: Change::Exited(_), .. } | Waited::Nobody => true,
+            Waited::Changed { .. } | Waited::NotYet => false,
+        }
+    }
+
+    /// As under `time` or `nice`, the shell must see the job stop.
+    fn stop_with_leader(&mut self, signal: Signal) {
+        if self.terminal.is_none() || !self.leader_is_stopped() {
+            return;
+        }
+        stop_self_by(signal);
+    }
+
+    fn leader_is_stopped(&self) -> bool {
+        self.leader.as_ref().is_some_and(Held::is_stopped)
+    }
+
+    fn show(&mut self) {
+        let Some(since) = self.stopping_since else { return };
+        let now = now();
+        if self.spec.loudness == Loudness::Quiet || now.since(since) < SHOW_AFTER {
+            return;
+        }
+        if let Some(terminal) = &mut self.terminal {
+            terminal.show(&self.state, self.alive, now);
+        }
+    }
+
+    /// The keeper is dead and the tree is ours: end it, at once.
+    fn take_over(&mut self) -> Ending {
+        let leader = self.leader.take();
+        let known = leader.as_ref().and_then(Held::exit);
+        let cage = LinuxCage::adopt(&self.blueprint, self.mask, leader);
+        let record = std::mem::replace(&mut self.record, Record::new());
+        let state = self.state.clone();
+        let mut engine = Engine::new(self.spec.plan.clone(), state, cage, record);
+        engine.record.cage = engine.cage.kind();
+        engine.tell(Input::KeeperDied);
+        if let Some(exit) = known {
+            engine.tell(Input::LeaderExited { exit, rest: Rest::Alive });
+        }
+        loop {
+            engine.look();
+            engine.tick();
+            if engine.state.is_over() || matches!(engine.state, State::Stuck { .. }) {
+                break;
+            }
+            engine.press();
+            let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
+            let wait = engine.patience().map(timespec);
+            let _ = poll(&mut fds, wait.as_ref());
+            while self.signals.next().is_some() {}
+        }
+        engine.record.error = Some("the keeper was killed; its guard ended the run".to_owned());
+        let report = engine.record.report(self.spec, &engine.state);
+        let written = self.spec.report.as_mut().map_or(Ok(()), |sink| sink.write(&report));
+        if self.spec.loudness > Loudness::Quiet {
+            eprintln!("fullstop: the keeper was killed; the run was ended in its place");
+        }
+        let outcome = Outcome {
+            state: engine.state.clone(),
+            error: None,
+            warning: written.err().map(|why| format!("cannot write the report: {why}")),
+            count: report.survivors.len(),
+            named: report.survivors,
+        };
+        self.finish(&outcome)
+    }
+
+    /// Says what must be said, gives the terminal back.
+    fn finish(&mut self, outcome: &Outcome) -> Ending {
+        hold(&[Signal::TTOU]);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.restore();
+        }
+        let error = outcome.error.as_ref().map(|(_, why)| why);
+        for why in error.into_iter().chain(&outcome.warning) {
+            eprintln!("fullstop: {why}");
+        }
+        match &outcome.state {
+            State::Stuck { .. } => name(outcome, "still alive", "stuck"),
+            State::Released { .. } if outcome.count > 0 => {
+                name(outcome, "released", "released, not stopped");
+            }
+            _ => {}
+        }
+        Ending::of(outcome)
+    }
+}
+
+fn word(cage: fullstop_core::report::CageKind) -> &'static str {
+    match cage {
+        fullstop_core::report::CageKind::Cgroup => "cgroup",
+        fullstop_core::report::CageKind::Tree => "tree",
+    }
+}
+
+fn name(outcome: &Outcome, what: &str, verdict: &str) {
+    let processes = if outcome.count == 1 { "process" } else { "processes" };
+    eprintln!("fullstop: {verdict}: {} {processes} {what}", outcome.count);
+    for Member { pid, state, wchan, command, .. } in &outcome.named {
+        let wchan = wchan.as_deref().unwrap_or("?");
+        eprintln!("fullstop:   pid {pid} state {state} in {wchan}: {command}");
+    }
+    let more = outcome.count - outcome.named.len();
+    if more > 0 {
+        eprintln!("fullstop:   and {more} more");
+    }
+}

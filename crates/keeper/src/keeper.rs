@@ -1,0 +1,316 @@
+//! The keeper: makes the cage, starts the leader, keeps the clocks, climbs the
+//! ladder, writes the report.
+
+use crate::ending::FAILED;
+use crate::engine::{Engine, News, timespec};
+use crate::feed::Feed;
+use crate::lifeline::{Came, Lifeline, MEMBERS_AT_ONCE, Outcome, ToGuard, ToKeeper};
+use crate::record::Record;
+use crate::spec::Spec;
+use fullstop_cage::Cage as _;
+use fullstop_cage::Command;
+use fullstop_cage::linux::{
+    Blueprint, Held, LinuxCage, Mask, Origin, Signals, candidates, close_all_but, disguise, now,
+    null_over, raise_descriptor_limit,
+};
+use fullstop_core::machine::{Ask, Input, State};
+use fullstop_core::signal::Signal;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// The name it goes by, as long as the kernel allows.
+const NAME: &str = "fullstop-keeper";
+/// How often a guard that shows a stop under way hears of it.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+/// How many survivors are named on stderr; the report names them all.
+const NAMED: usize = 16;
+
+/// What the guard hands to its keeper through the fork.
+pub struct Inheritance<'a> {
+    pub spec: &'a mut Spec,
+    pub blueprint: &'a Blueprint,
+    pub mask: Mask,
+    pub lifeline: Lifeline,
+    /// Whose death means that nobody wants the run any more.
+    pub hosts: Vec<OwnedFd>,
+    pub guard: Option<Held>,
+    pub own_session: bool,
+    /// Whether the guard shows a stop under way.
+    pub watched: bool,
+    pub record: Record,
+}
+
+struct Keeper<'a> {
+    spec: &'a mut Spec,
+    engine: Engine<LinuxCage>,
+    signals: Signals,
+    lifeline: Option<Lifeline>,
+    hosts: Vec<OwnedFd>,
+    guard: Option<Held>,
+    watched: bool,
+    /// The state and the steps the guard has been told of.
+    told: Told,
+}
+
+#[derive(Default)]
+struct Told {
+    state: Option<State>,
+    steps: usize,
+    reported: Option<State>,
+    alive: usize,
+}
+
+/// Runs the keeper's whole life. Returns when there is nothing left to keep.
+pub fn keep(inheritance: Inheritance<'_>) {
+    let Inheritance { spec, blueprint, mask, lifeline, hosts, guard, own_session, watched, record } =
+        inheritance;
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let made = prepare(spec, blueprint, mask, own_session);
+    let (signals, cage, command, feed) = match made {
+        Ok(made) => made,
+        Err(why) => {
+            let state = State::Starting { born: false, deadline: None };
+            let error = Some((FAILED, why));
+            let outcome = Outcome { state, error, warning: None, named: Vec::new(), count: 0 };
+            lifeline.send(&ToGuard::Outcome(outcome), None);
+            return;
+        }
+    };
+    let state = State::new(&spec.plan, now());
+    let engine =
+        Engine::new(spec.plan.clone(), state, cage, record).with_command(command, feed);
+    let mut keeper = Keeper {
+        spec,
+        engine,
+        signals,
+        lifeline: Some(lifeline),
+        hosts,
+        guard,
+        watched,
+        told: Told::default(),
+    };
+    keeper.give_birth();
+    keeper.live();
+}
+
+type Made = (Signals, LinuxCage, Command, Option<Feed>);
+
+fn prepare(
+    spec: &Spec,
+    blueprint: &Blueprint,
+    mask: Mask,
+    own_session: bool,
+) -> Result<Made, String> {
+    let heard: Vec<Signal> = [Signal::TERM, Signal::INT, Signal::HUP]
+        .into_iter()
+        .filter(|&signal| !Origin::get().ignored(signal))
+        .chain([Signal::CHLD])
+        .collect();
+    let signals = Signals::of(&heard).map_err(|error| format!("signalfd: {error}"))?;
+    let (feed, stdin) = if spec.plan.ladder.needs_stdin() {
+        let (feed, stdin) = Feed::new().map_err(|error| format!("cannot hold stdin: {error}"))?;
+        (Some(feed), Some(stdin))
+    } else {
+        (None, None)
+    };
+    let program = spec.argv.first().cloned().unwrap_or_default();
+    let command = Command {
+        candidates: candidates(&program, spec.path().map(AsRef::as_ref)),
+        program,
+        argv: spec.kernel_argv(),
+        env: spec.kernel_env(),
+        cwd: spec.kernel_cwd(),
+        own_session,
+        stdin,
+    };
+    let cage = LinuxCage::make(blueprint, mask)?;
+    Ok((signals, cage, command, feed))
+}
+
+impl Keeper<'_> {
+    fn give_birth(&mut self) {
+        // A stop that came while the cage was made is obeyed before anybody is born.
+        self.hear_guard();
+        self.engine.tell(Input::CageReady);
+        if let (Some(lifeline), Some(leader)) = (&self.lifeline, self.engine.cage.leader()) {
+            let born = ToGuard::Born { pid: leader.pid(), cage: self.engine.cage.kind() };
+            lifeline.send(&born, leader.pidfd());
+        }
+        // From here on the command is on its own, and so are we.
+        let _ = rustix::process::setsid();
+        disguise(NAME);
+        self.let_go();
+        raise_descriptor_limit();
+    }
+
+    /// Closes whatever belongs to the command.
+    fn let_go(&self) {
+        if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            null_over(&null, &[0, 1, 2]);
+        }
+        let mut keep = self.engine.cage.descriptors();
+        keep.push(self.signals.as_fd().as_raw_fd());
+        keep.extend(self.lifeline.as_ref().map(Lifeline::descriptor));
+        keep.extend(self.hosts.iter().map(AsRawFd::as_raw_fd));
+        keep.extend(self.guard.as_ref().and_then(Held::pidfd).map(|fd| fd.as_raw_fd()));
+        keep.extend(self.spec.report.as_ref().map(crate::record::Sink::descriptor));
+        keep.extend(self.engine.feed.as_ref().map(Feed::descriptors).unwrap_or_default());
+        close_all_but(&keep);
+    }
+
+    fn live(&mut self) {
+        loop {
+            let news = self.engine.look();
+            self.engine.tick();
+            self.tell_guard(&news);
+            if self.engine.state.is_over() {
+                return;
+            }
+            self.sleep();
+            self.hear_signals();
+            self.hear_guard();
+            self.engine.press();
+        }
+    }
+
+    /// Until something happens, or the engine has something to do.
+    fn sleep(&mut self) {
+        let mut wait = self.engine.patience();
+        if self.shows_progress() {
+            wait = Some(wait.map_or(PROGRESS_EVERY, |wait| wait.min(PROGRESS_EVERY)));
+        }
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        if let Some(news) = self.engine.cage.birth_news() {
+            fds.push(PollFd::from_borrowed_fd(news, PollFlags::IN));
+        }
+        let lifeline = self.lifeline.as_ref().map(|lifeline| PollFd::new(lifeline, PollFlags::IN));
+        fds.extend(lifeline);
+        let hosts_at = fds.len();
+        fds.extend(self.hosts.iter().map(|host| PollFd::new(host, PollFlags::IN)));
+        let feed_at = fds.len();
+        fds.extend(self.engine.feed.as_ref().and_then(Feed::interest));
+        let wait = wait.map(timespec);
+        if poll(&mut fds, wait.as_ref()).is_err() {
+            return;
+        }
+        let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let host_gone = fds[hosts_at..feed_at].iter().any(ready);
+        let feed_ready = fds[feed_at..].iter().any(ready);
+        drop(fds);
+        if host_gone {
+            self.hosts.clear();
+            self.engine.tell(Input::HostGone);
+        }
+        if let Some(feed) = self.engine.feed.as_mut().filter(|_| feed_ready) {
+            feed.turn();
+        }
+    }
+
+    /// A keeper takes these as a request, not as an order to die.
+    fn hear_signals(&mut self) {
+        while let Some(heard) = self.signals.next() {
+            if heard.signal != Signal::CHLD {
+                self.engine.tell(Input::Ask(Ask::Plain));
+            }
+        }
+    }
+
+    fn hear_guard(&mut self) {
+        while let Some(lifeline) = &self.lifeline {
+            match lifeline.receive() {
+                Came::Nothing => return,
+                Came::Message(ToKeeper::Ask(ask), _) => self.engine.tell(Input::Ask(ask)),
+                Came::Message(ToKeeper::Forward(signal), _) => {
+                    self.engine.tell(Input::Forward(signal));
+                }
+                Came::Message(ToKeeper::Continue, _) => {
+                    if let Some(leader) = self.engine.cage.leader() {
+                        let _ = leader.send(Signal::CONT);
+                    }
+                }
+                Came::Closed => {
+                    self.lifeline = None;
+                    self.guard = None;
+                    self.engine.tell(Input::HostGone);
+                }
+            }
+        }
+    }
+
+    fn shows_progress(&self) -> bool {
+        self.watched && self.lifeline.is_some() && matches!(self.engine.state, State::Stopping(_))
+    }
+
+    fn tell_guard(&mut self, news: &News) {
+        if news.leader_continued {
+            // A guard that stopped with its leader goes on with it.
+            let _ = self.guard.as_ref().map(|guard| guard.send(Signal::CONT));
+        }
+        if let Some(lifeline) = &self.lifeline {
+            if let Some(signal) = news.leader_stopped {
+                lifeline.send(&ToGuard::LeaderStopped(signal), None);
+            }
+            if news.leftovers {
+                for some in self.engine.record.leftovers.chunks(MEMBERS_AT_ONCE) {
+                    lifeline.send(&ToGuard::Leftovers(some.to_vec()), None);
+                }
+            }
+            for step in &self.engine.record.steps[self.told.steps..] {
+                lifeline.send(&ToGuard::Step(step.clone()), None);
+            }
+            self.told.steps = self.engine.record.steps.len();
+        }
+        self.tell_state();
+        self.report();
+    }
+
+    /// The guard needs the state only from the moment it carries a reason.
+    fn tell_state(&mut self) {
+        let state = &self.engine.state;
+        if !matches!(state, State::Stopping(_)) {
+            return;
+        }
+        let alive = if self.shows_progress() { self.engine.cage.census().len() } else { 0 };
+        if self.told.state.as_ref() == Some(state) && self.told.alive == alive {
+            return;
+        }
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.send(&ToGuard::State { state: state.clone(), alive }, None);
+        }
+        self.told.state = Some(state.clone());
+        self.told.alive = alive;
+    }
+
+    /// Writes the report and lets the guard go, when it ended or got stuck.
+    fn report(&mut self) {
+        let state = &self.engine.state;
+        let stuck = matches!(state, State::Stuck { .. });
+        let said = self.told.reported.as_ref().is_some_and(|said| {
+            matches!(said, State::Stuck { .. }) == stuck
+        });
+        if said || !(stuck || state.is_over()) {
+            return;
+        }
+        let report = self.engine.record.report(self.spec, state);
+        let written = self.spec.report.as_mut().map_or(Ok(()), |sink| sink.write(&report));
+        let named = if stuck { &report.survivors } else { &report.released };
+        let outcome = Outcome {
+            state: state.clone(),
+            error: self.engine.failure.clone(),
+            warning: written.err().map(|why| format!("cannot write the report: {why}")),
+            named: named.iter().take(NAMED).cloned().collect(),
+            count: named.len(),
+        };
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.send(&ToGuard::Outcome(outcome), None);
+        }
+        self.told.reported = Some(state.clone());
+        if stuck {
+            // The guard leaves now; what it leaves open must not be held by us.
+            self.engine.feed = None;
+            self.spec.report.take_if(|sink| !sink.is_replaceable());
+        }
+    }
+}

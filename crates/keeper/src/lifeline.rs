@@ -1,0 +1,126 @@
+//! What guard and keeper say to each other, over a pair of sockets that only they
+//! hold. Its closing is itself a message: the other side is dead.
+
+use fullstop_core::machine::{Ask, State};
+use fullstop_core::report::{CageKind, Member, Taken};
+use fullstop_core::signal::Signal;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+/// From the guard to the keeper.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub enum ToKeeper {
+    Ask(Ask),
+    Forward(Signal),
+    /// The guard was continued, so the leader is to be.
+    Continue,
+}
+
+/// From the keeper to the guard: whatever it needs to take over, to show a stop
+/// under way, and to end as the command did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ToGuard {
+    /// The leader's pid; its pidfd comes along.
+    Born { pid: i32, cage: CageKind },
+    State { state: State, alive: usize },
+    Step(Taken),
+    Leftovers(Vec<Member>),
+    LeaderStopped(Signal),
+    Outcome(Outcome),
+}
+
+/// How the run stands at its end, as the guard must tell it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    pub state: State,
+    /// What went wrong, with the exit status that says so.
+    pub error: Option<(u8, String)>,
+    /// What went wrong without changing how the command ended.
+    pub warning: Option<String>,
+    /// The first few survivors or released ones, and how many there are in all.
+    pub named: Vec<Member>,
+    pub count: usize,
+}
+
+/// One message fits well into the kernel's buffer for a socket (200 KiB).
+const LONGEST: usize = 64 * 1024;
+/// How many members go into one message, at some 300 bytes each.
+pub const MEMBERS_AT_ONCE: usize = 100;
+
+#[derive(Debug)]
+pub struct Lifeline(OwnedFd);
+
+/// What came in.
+pub enum Came<M> {
+    Message(M, Option<OwnedFd>),
+    Nothing,
+    /// The other side is dead.
+    Closed,
+}
+
+impl Lifeline {
+    pub fn pair() -> io::Result<(Lifeline, Lifeline)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (one, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        Ok((Lifeline(one), Lifeline(other)))
+    }
+
+    /// Never blocks: a stopped guard must not stop its keeper. A message that does
+    /// not fit any more is lost, which only a guard stopped for long can bring about.
+    pub fn send(&self, message: &impl Serialize, fd: Option<BorrowedFd<'_>>) -> bool {
+        let Ok(text) = serde_json::to_vec(message) else { return false };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let fds = fd.map(|fd| [fd]);
+        if let Some(fds) = &fds {
+            ancillary.push(SendAncillaryMessage::ScmRights(fds));
+        }
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        sendmsg(&self.0, &[IoSlice::new(&text)], &mut ancillary, flags).is_ok()
+    }
+
+    pub fn receive<M: DeserializeOwned>(&self) -> Came<M> {
+        let mut buffer = vec![0; LONGEST];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let came =
+            recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, flags);
+        let length = match came {
+            Ok(message) => message.bytes,
+            Err(Errno::AGAIN | Errno::INTR) => return Came::Nothing,
+            Err(_) => return Came::Closed,
+        };
+        if length == 0 {
+            return Came::Closed;
+        }
+        let fd = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+            _ => None,
+        });
+        match serde_json::from_slice(&buffer[..length]) {
+            Ok(message) => Came::Message(message, fd),
+            // Both sides are one program, so this cannot be; and nothing is lost by
+            // going on without it.
+            Err(_) => Came::Nothing,
+        }
+    }
+
+    pub fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Lifeline {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

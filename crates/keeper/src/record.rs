@@ -1,0 +1,122 @@
+//! What happened to a run, gathered for its report.
+
+use crate::spec::Spec;
+use fullstop_cage::Round;
+use fullstop_cage::linux::now;
+use fullstop_core::machine::{Leader, State};
+use fullstop_core::report::{CageKind, Member, Report, Taken, VERSION, Verdict};
+use fullstop_core::words::{Moment, Reason};
+use rustix::fs::{FileType, fstat, ftruncate};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Debug)]
+pub struct Record {
+    began: Moment,
+    started_at: u64,
+    pub cage: CageKind,
+    pub steps: Vec<Taken>,
+    pub leftovers: Vec<Member>,
+    pub survivors: Vec<Member>,
+    pub released: Vec<Member>,
+    pub error: Option<String>,
+}
+
+impl Record {
+    pub fn new() -> Record {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Record {
+            began: now(),
+            started_at: u64::try_from(unix.as_millis()).unwrap_or_default(),
+            cage: CageKind::Tree,
+            steps: Vec::new(),
+            leftovers: Vec::new(),
+            survivors: Vec::new(),
+            released: Vec::new(),
+            error: None,
+        }
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(now().since(self.began).as_millis()).unwrap_or_default()
+    }
+
+    pub fn step(&mut self, step: String, round: Round) -> Taken {
+        let Round { alive, signalled } = round;
+        let taken = Taken { step, at_ms: self.elapsed_ms(), alive, signalled };
+        self.steps.push(taken.clone());
+        taken
+    }
+
+    pub fn report(&self, spec: &Spec, state: &State) -> Report {
+        let (verdict, proof) = match state {
+            State::Ended { proof, .. } => (Verdict::Ended, Some(*proof)),
+            State::Released { .. } => (Verdict::Released, None),
+            _ => (Verdict::Stuck, None),
+        };
+        Report {
+            version: VERSION,
+            id: spec.id.clone(),
+            name: spec.name.clone(),
+            generation: 1,
+            command: spec.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            cage: self.cage,
+            state: verdict,
+            reason: state.reason().unwrap_or(Reason::Exited),
+            exit: match state.leader() {
+                Leader::Gone(exit) => Some(exit),
+                Leader::Unborn | Leader::Alive => None,
+            },
+            steps: self.steps.clone(),
+            leftovers: self.leftovers.clone(),
+            survivors: if verdict == Verdict::Stuck { self.survivors.clone() } else { Vec::new() },
+            released: self.released.clone(),
+            proof,
+            error: self.error.clone(),
+            started_at: self.started_at,
+            elapsed_ms: self.elapsed_ms(),
+        }
+    }
+}
+
+/// Where the report goes. Opened before the run, so that a bad path is an early
+/// error, and held by guard and keeper alike.
+#[derive(Debug)]
+pub struct Sink {
+    file: File,
+    /// A report that can be replaced when a stuck run is confirmed after all.
+    replaceable: bool,
+}
+
+impl Sink {
+    pub fn new(file: File) -> Sink {
+        let regular = fstat(&file)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        Sink { file, replaceable: regular }
+    }
+
+    /// A standard output that happens to be a file is appended to, not replaced.
+    pub fn stream(file: File) -> Sink {
+        Sink { file, replaceable: false }
+    }
+
+    pub fn is_replaceable(&self) -> bool {
+        self.replaceable
+    }
+
+    pub fn write(&mut self, report: &Report) -> io::Result<()> {
+        let mut text = serde_json::to_vec(report)?;
+        text.push(b'\n');
+        if self.replaceable {
+            ftruncate(self.file.as_fd(), 0)?;
+            self.file.seek(SeekFrom::Start(0))?;
+        }
+        self.file.write_all(&text)
+    }
+
+    pub fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}

@@ -1,0 +1,108 @@
+//! The caller's terminal: given back as it was found, and one line while stopping.
+
+use fullstop_core::machine::{Climb, State};
+use fullstop_core::words::Moment;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, getpgrp};
+use rustix::termios::{
+    LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp,
+};
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+/// Leaves the alternate screen, shows the cursor, ends mouse reports, bracketed
+/// paste and application keys, resets colours.
+const SANE: &[u8] = b"\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\
+\x1b[?2004l\x1b[?1l\x1b>\x1b[0m";
+
+#[derive(Debug)]
+pub struct Terminal {
+    tty: OwnedFd,
+    found: Option<Termios>,
+    /// Whether we were in the foreground when we began.
+    foreground: bool,
+    line_shown: bool,
+}
+
+impl Terminal {
+    /// The controlling terminal, if there is one.
+    pub fn find() -> Option<Terminal> {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let tty = open("/dev/tty", flags, Mode::empty()).ok()?;
+        let found = tcgetattr(&tty).ok();
+        let foreground = tcgetpgrp(&tty).is_ok_and(|group| group == getpgrp());
+        Some(Terminal { tty, found, foreground, line_shown: false })
+    }
+
+    pub fn descriptor(&self) -> RawFd {
+        self.tty.as_raw_fd()
+    }
+
+    fn in_foreground(&self) -> bool {
+        tcgetpgrp(&self.tty).is_ok_and(|group| group == getpgrp())
+    }
+
+    fn is_raw(&self) -> bool {
+        tcgetattr(&self.tty).map_or(true, |now| !now.local_modes.contains(LocalModes::ICANON))
+    }
+
+    /// One status line, where it can do no harm: on a terminal, in the foreground,
+    /// and not in the middle of somebody's full screen.
+    pub fn show(&mut self, state: &State, alive: usize, now: Moment) {
+        if !isatty(std::io::stderr().as_fd()) || !self.in_foreground() || self.is_raw() {
+            return;
+        }
+        let Some(text) = describe(state, alive, now) else { return };
+        let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        self.line_shown = true;
+    }
+
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.line_shown) && self.in_foreground() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// Gives the terminal back as it was found. A program that was killed in the
+    /// middle of a full screen has left it otherwise; one that left in order has
+    /// put everything back itself, and then nothing is written.
+    pub fn restore(&mut self) {
+        self.clear();
+        if !self.foreground {
+            return;
+        }
+        // A job-control shell that was killed has left the terminal to its own group.
+        if !self.in_foreground() {
+            self.take_foreground(getpgrp());
+        }
+        let Some(found) = &self.found else { return };
+        let changed = tcgetattr(&self.tty).is_ok_and(|now| {
+            now.local_modes != found.local_modes
+                || now.input_modes != found.input_modes
+                || now.output_modes != found.output_modes
+        });
+        if changed && self.in_foreground() {
+            let _ = tcsetattr(&self.tty, OptionalActions::Drain, found);
+            let _ = rustix::io::write(&self.tty, SANE);
+        }
+    }
+
+    /// SIGTTOU is held back by the guard while it ends, so this cannot stop it.
+    fn take_foreground(&self, group: Pid) {
+        let _ = tcsetpgrp(&self.tty, group);
+    }
+}
+
+fn describe(state: &State, alive: usize, now: Moment) -> Option<String> {
+    let State::Stopping(stop) = state else { return None };
+    let left = stop.climb.deadline().since(now).as_secs_f64();
+    let (step, of) = match &stop.climb {
+        Climb::Soft { ladder, step, .. } => {
+            let label = ladder.soft().get(*step)?.label();
+            (label, format!(" ({} of {})", step + 1, ladder.soft().len() + 1))
+        }
+        Climb::Kill { .. } => ("kill".to_owned(), String::new()),
+    };
+    let processes = if alive == 1 { "process" } else { "processes" };
+    Some(format!("fullstop: stopping… {step}{of}, {left:.1} s left, {alive} {processes} alive"))
+}

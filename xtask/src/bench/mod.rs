@@ -1,0 +1,189 @@
+//! `cargo xtask bench`: fullstop and its peers, side by side, in one run.
+//!
+//! Here everything is built, installed, shown and judged; what is timed is
+//! timed by `bench-measure`, in a closed world of its own.
+
+mod judge;
+mod peers;
+mod show;
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fullstop_bench::plan::{Bits, Contender, Plan, Role};
+use fullstop_bench::results::Results;
+use serde::Serialize;
+
+use crate::cargo::{Metadata, build, root};
+use crate::{Outcome, needs};
+
+pub struct Options {
+    quick: bool,
+    check: bool,
+    json: Option<PathBuf>,
+    markdown: Option<PathBuf>,
+}
+
+impl Options {
+    pub fn parse(words: &[&str]) -> Outcome<Self> {
+        let mut options = Self {
+            quick: false,
+            check: false,
+            json: None,
+            markdown: None,
+        };
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            let mut file = || {
+                let name = words.next().ok_or_else(|| format!("{word} takes a file"))?;
+                Ok::<_, String>(Some(PathBuf::from(name)))
+            };
+            match word {
+                "--quick" => options.quick = true,
+                "--check" => options.check = true,
+                "--json" => options.json = file()?,
+                "--markdown" => options.markdown = file()?,
+                _ => return Err(format!("unknown option {word}").into()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The whole of a bench, as it is written to the JSON file.
+#[derive(Serialize)]
+struct Report<'a> {
+    quick: bool,
+    contenders: &'a [Contender],
+    results: &'a Results,
+    figures: &'a [judge::Figure],
+}
+
+pub fn run(options: &Options) -> Outcome<bool> {
+    if !needs::is_root() {
+        return Err("the bench needs root: it runs in a pid namespace and a cgroup".into());
+    }
+    needs::provide(needs::PEERS);
+    let target = Metadata::ask()?.target_directory;
+    let programs = build(
+        &[
+            "-p",
+            "fullstop-cli",
+            "-p",
+            "fullstop-zoo",
+            "-p",
+            "fullstop-bench",
+        ],
+        None,
+    )?;
+    let workshop = target.join("bench");
+    std::fs::create_dir_all(&workshop)?;
+    let scratch = Scratch::make()?;
+    let plan = Plan {
+        quick: options.quick,
+        scratch: scratch.0.clone(),
+        bits: Bits {
+            stamp: program(&programs, "bench-stamp")?,
+            true_: program(&programs, "bench-true")?,
+            tree: program(&programs, "bench-tree")?,
+        },
+        zoo: Some(program(&programs, "zoo")?),
+        contenders: contenders(&program(&programs, "fullstop")?, &workshop),
+    };
+    let results = measure(&program(&programs, "bench-measure")?, &plan)?;
+
+    let figures = judge::figures(&plan.contenders, &results);
+    let text = show::markdown(&plan.contenders, &results, &figures, options.quick);
+    println!("{text}");
+    let markdown = options.markdown.clone().unwrap_or(target.join("bench.md"));
+    let json = options.json.clone().unwrap_or(target.join("bench.json"));
+    std::fs::write(&markdown, &text)?;
+    let report = Report {
+        quick: options.quick,
+        contenders: &plan.contenders,
+        results: &results,
+        figures: &figures,
+    };
+    std::fs::write(&json, serde_json::to_vec_pretty(&report)?)?;
+    eprintln!("written: {}, {}", markdown.display(), json.display());
+    Ok(!options.check || figures.iter().all(|figure| figure.pass == Some(true)))
+}
+
+fn program(programs: &HashMap<String, PathBuf>, name: &str) -> Outcome<PathBuf> {
+    let program = programs
+        .get(name)
+        .ok_or_else(|| format!("cargo built no program called {name}"))?;
+    // Processes are told apart by the program they run, which the kernel names
+    // without symbolic links.
+    Ok(program.canonicalize()?)
+}
+
+fn contenders(fullstop: &Path, workshop: &Path) -> Vec<Contender> {
+    let fullstop = fullstop.display().to_string();
+    let caged = |name: &str, role, cage: &str| Contender {
+        name: name.to_owned(),
+        role,
+        prefix: words(&[&fullstop, "run", "--cage", cage, "--"]),
+        prefix_at_once: words(&[&fullstop, "run", "--cage", cage, "--ladder", "kill", "--"]),
+        host: None,
+        missing: None,
+    };
+    let mut all = vec![
+        Contender {
+            name: "posix_spawn".to_owned(),
+            role: Role::Floor,
+            prefix: Vec::new(),
+            prefix_at_once: Vec::new(),
+            host: None,
+            missing: None,
+        },
+        caged("fullstop run (cgroup)", Role::FullstopCgroup, "cgroup"),
+        caged("fullstop run (tree)", Role::FullstopTree, "tree"),
+    ];
+    all.extend(peers::all(&root(), workshop));
+    all
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn measure(measurer: &Path, plan: &Plan) -> Outcome<Results> {
+    let plan_file = plan.scratch.join("plan.json");
+    let results_file = plan.scratch.join("results.json");
+    std::fs::write(&plan_file, serde_json::to_vec(plan)?)?;
+    // Its stdin is its lifeline: it ends when we do.
+    let mut child = Command::new(measurer)
+        .arg("enclose")
+        .args([&plan_file, &results_file])
+        .stdin(Stdio::piped())
+        .spawn()?;
+    let lifeline = child.stdin.take();
+    let status = child.wait()?;
+    drop(lifeline);
+    if !status.success() {
+        return Err(format!("measuring ended with {status}").into());
+    }
+    Ok(serde_json::from_slice(&std::fs::read(&results_file)?)?)
+}
+
+/// A short-lived directory for FIFOs that every contender's command can reach,
+/// whatever user it became and whoever owns the build directory.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make() -> Outcome<Self> {
+        let dir = std::env::temp_dir().join(format!("fullstop-bench-{}", std::process::id()));
+        std::fs::create_dir(&dir)?;
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
