@@ -2,7 +2,7 @@
 //! the scenario, and says what was to be seen if that failed.
 
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn prepare(ticket: &Ticket, limit: Duration) -> Outcome<World> {
     if std::process::id() != 1 {
         return Err("a scenario is only played by process 1 of a namespace of its own".into());
     }
-    hold_lifeline()?;
+    let lifeline = hold_lifeline()?;
     // No controlling terminal, and a process group of our own.
     rustix::process::setsid().context("setsid")?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -56,22 +56,23 @@ fn prepare(ticket: &Ticket, limit: Duration) -> Outcome<World> {
     mount("arena", &cell, "tmpfs", MountFlags::empty(), c"mode=755")
         .context("mounting the scratch file system")?;
     std::thread::spawn(move || overrun(limit));
-    World::new(&ticket.base, cgroup)
+    World::new(&ticket.base, cgroup, lifeline)
 }
 
 /// Standard input is the lifeline to the test run. It is moved out of the way,
 /// so that no program in this world can hold or read it.
-fn hold_lifeline() -> Outcome {
-    let lifeline: OwnedFd =
+fn hold_lifeline() -> Outcome<UnixStream> {
+    let lifeline =
         rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("lifeline")?;
     let null = std::fs::File::open("/dev/null").context("/dev/null")?;
     rustix::stdio::dup2_stdin(&null).context("standard input")?;
+    let lifeline = UnixStream::from(lifeline);
+    let mut other = lifeline.try_clone().context("lifeline")?;
     std::thread::spawn(move || {
-        let mut file = std::fs::File::from(lifeline);
-        let _ = file.read(&mut [0; 1]);
+        let _ = other.read(&mut [0; 1]);
         std::process::exit(ABANDONED);
     });
-    Ok(())
+    Ok(lifeline)
 }
 
 /// When process 1 exits, the kernel ends the world.

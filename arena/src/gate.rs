@@ -2,10 +2,12 @@
 //! looks whether anything was left in its cgroup.
 
 use std::fs::{self, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -14,11 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::Base;
 use crate::registry::Scenario;
+use crate::slots::{Slot, Slots};
 use crate::{Cgroup, Context, Deadline, Need, Outcome, Registry, own_cgroup, pidfd, seconds};
 
-/// Worlds mostly wait for patience to run out, so more of them than cores run
-/// side by side.
-const THREADS: usize = 6;
+/// Worlds mostly wait: a test thread each is cheap, and [`Slots`] keeps them
+/// from being busy all at once.
+const THREADS: usize = 12;
 
 /// The driver ends itself at its limit; when even that fails (it is not
 /// scheduled, a member cannot be killed), we end it from here this much later.
@@ -51,11 +54,10 @@ pub(crate) fn run_all(registry: Registry) -> ExitCode {
     arguments.test_threads.get_or_insert(THREADS);
     // Listing must work where nothing has been built yet.
     let base = if arguments.list { None } else { Some(Arc::new(Base::create())) };
-    let trials = registry
-        .into_scenarios()
-        .into_iter()
-        .map(|scenario| trial(scenario, base.clone()))
-        .collect();
+    // Heavy worlds come last: each waits until the machine is free.
+    let mut scenarios = registry.into_scenarios();
+    scenarios.sort_by_key(|scenario| scenario.heavy);
+    let trials = scenarios.into_iter().map(|scenario| trial(scenario, base.clone())).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -84,9 +86,8 @@ fn possible_here(needs: &[Need]) -> Result<(), String> {
 
 fn play(scenario: &Scenario, base: &Base) -> Outcome {
     static SERIAL: AtomicUsize = AtomicUsize::new(0);
-    static HEAVY: Mutex<()> = Mutex::new(());
-    let _alone = scenario.heavy.then(|| HEAVY.lock().unwrap_or_else(PoisonError::into_inner));
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let slot = Slots::take(scenario.heavy);
     let name = format!("fullstop-arena-{}-{serial}", std::process::id());
     // Without a cgroup hierarchy the worlds that need none still open.
     let cgroup = own_cgroup().and_then(|own| own.create(&name)).ok();
@@ -97,44 +98,60 @@ fn play(scenario: &Scenario, base: &Base) -> Outcome {
         cgroup: cgroup.as_ref().map(|cgroup| cgroup.path().to_owned()),
     };
     let outcome =
-        open_world(&ticket, &log).and_then(|child| watch(child, scenario, cgroup.as_ref(), &log));
+        open_world(&ticket, &log).and_then(|world| watch(world, scenario, cgroup.as_ref(), slot));
+    let said = fs::read(&log).unwrap_or_default();
     let _ = fs::remove_file(&log);
     let clean = cgroup.map_or(Ok(()), |cgroup| leave_no_cgroup(&cgroup));
-    match (outcome, clean) {
-        (Ok(()), clean) => clean,
-        (outcome, Ok(())) => outcome,
-        (Err(failure), Err(dirt)) => Err(format!("{failure}\n{dirt}")),
+    let failures: Vec<String> = [outcome.err(), clean.err()].into_iter().flatten().collect();
+    if failures.is_empty() {
+        return Ok(());
     }
+    Err(format!("{}\n{}", String::from_utf8_lossy(&said), failures.join("\n")))
+}
+
+/// A world that was opened, and the line to its driver.
+struct Opened {
+    child: Child,
+    lifeline: UnixStream,
 }
 
 /// Starts this executable again as process 1 of a new pid namespace. Signal
 /// dispositions are put back to their defaults on the way: a test run under
-/// nohup must not change what is tested. Standard input is a pipe from us: its
+/// nohup must not change what is tested. Standard input is a socket to us: its
 /// end tells the driver that we are gone.
-fn open_world(ticket: &Ticket, log: &PathBuf) -> Outcome<Child> {
+fn open_world(ticket: &Ticket, log: &PathBuf) -> Outcome<Opened> {
     let out = File::create(log).context("cannot make the log of a world")?;
     let err = out.try_clone().context("cannot share the log of a world")?;
+    let (lifeline, theirs) = UnixStream::pair().context("socketpair")?;
     let ticket = serde_json::to_string(ticket).context("ticket")?;
-    Command::new("env")
+    let child = Command::new("env")
         .args(["--default-signal", "unshare"])
         .args(["--pid", "--fork", "--mount-proc", "--kill-child", "--propagation", "private"])
         .arg(std::env::current_exe().context("own executable")?)
         .args([WORD, &ticket])
-        .stdin(Stdio::piped())
+        .stdin(OwnedFd::from(theirs))
         .stdout(out)
         .stderr(err)
         .spawn()
-        .context("cannot start unshare")
+        .context("cannot start unshare")?;
+    Ok(Opened { child, lifeline })
 }
 
-fn watch(mut child: Child, scenario: &Scenario, cgroup: Option<&Cgroup>, log: &PathBuf) -> Outcome {
+fn watch(world: Opened, scenario: &Scenario, cgroup: Option<&Cgroup>, slot: Slot) -> Outcome {
+    let Opened { mut child, lifeline } = world;
     let limit = scenario.limit + BACKSTOP;
-    let ended = wait_until_dead(&child, Deadline::after(limit))?;
+    let deadline = Deadline::after(limit);
+    let pidfd = pidfd(i32::try_from(child.id()).context("process id")?)?;
+    // Whatever comes through the line, or its end: the busy part is over.
+    if wait_readable(&[lifeline.as_fd(), pidfd.as_fd()], deadline)? {
+        drop(slot);
+    }
+    let ended = wait_readable(&[pidfd.as_fd()], deadline)?;
     if !ended {
         // unshare takes its child with it; the cgroup takes the rest.
         let _ = child.kill();
         let _ = cgroup.map(Cgroup::kill);
-        if !wait_until_dead(&child, Deadline::after(BACKSTOP))? {
+        if !wait_readable(&[pidfd.as_fd()], Deadline::after(BACKSTOP))? {
             return Err(format!(
                 "the world of {} cannot be ended; it is left behind",
                 scenario.name
@@ -142,24 +159,23 @@ fn watch(mut child: Child, scenario: &Scenario, cgroup: Option<&Cgroup>, log: &P
         }
     }
     let status = child.wait().context("waiting for unshare")?;
-    let said = fs::read(log).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
     match (ended, status.success()) {
         (true, true) => Ok(()),
-        (true, false) => Err(format!("{said}({status})")),
-        (false, _) => Err(format!("{said}the world was ended from outside after {limit:?}")),
+        (true, false) => Err(format!("({status})")),
+        (false, _) => Err(format!("the world was ended from outside after {limit:?}")),
     }
 }
 
-fn wait_until_dead(child: &Child, deadline: Deadline) -> Outcome<bool> {
-    let fd = pidfd(i32::try_from(child.id()).context("process id")?)?;
+/// Waits until one of the descriptors is readable; `false` at the deadline.
+fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Deadline) -> Outcome<bool> {
+    let mut fds: Vec<PollFd<'_>> =
+        fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     loop {
-        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
         match poll(&mut fds, Some(&deadline.timespec())) {
             Ok(0) => return Ok(false),
             Ok(_) => return Ok(true),
             Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(format!("poll on a pidfd: {error}")),
+            Err(error) => return Err(format!("poll: {error}")),
         }
     }
 }

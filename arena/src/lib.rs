@@ -57,6 +57,7 @@ mod ready;
 mod reaper;
 mod registry;
 pub mod report;
+mod slots;
 mod time;
 mod user;
 mod world;

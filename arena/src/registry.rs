@@ -39,8 +39,8 @@ impl Scenario {
         self
     }
 
-    /// One heavy scenario is played at a time (beside light ones): two fork
-    /// storms would measure each other.
+    /// A heavy scenario has the machine to itself, as long as it is busy: two
+    /// fork storms would measure each other.
     pub fn heavy(&mut self) -> &mut Self {
         self.heavy = true;
         self

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,6 +26,7 @@ const SHOWN: usize = 6_000;
 pub struct World {
     base: PathBuf,
     cgroup: Option<Cgroup>,
+    lifeline: UnixStream,
     reaper: Reaper,
     outsiders: BTreeSet<i32>,
     bystanders: Vec<Bystander>,
@@ -32,10 +35,11 @@ pub struct World {
 }
 
 impl World {
-    pub(crate) fn new(base: &Path, cgroup: Option<Cgroup>) -> Outcome<Self> {
+    pub(crate) fn new(base: &Path, cgroup: Option<Cgroup>, lifeline: UnixStream) -> Outcome<Self> {
         let world = Self {
             base: base.to_owned(),
             cgroup,
+            lifeline,
             reaper: Reaper::start(),
             outsiders: BTreeSet::from([1]),
             bystanders: Vec::new(),
@@ -236,6 +240,14 @@ impl World {
     /// Every bystander so far is alive and unsignalled.
     pub fn expect_bystanders_untouched(&self) -> Outcome {
         self.bystanders.iter().try_for_each(Bystander::expect_untouched)
+    }
+
+    // ---- the machine -------------------------------------------------------
+
+    /// From here on the scenario only waits: another may be busy meanwhile.
+    pub fn only_waits_now(&self) {
+        // When nobody is there to hear it, the world is about to end anyway.
+        let _ = (&self.lifeline).write(b"w");
     }
 
     // ---- what a failure shows ---------------------------------------------

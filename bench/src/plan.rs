@@ -8,12 +8,35 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// Few rounds: to try the bench out, not to quote its figures.
     pub quick: bool,
+    pub parts: Vec<Part>,
     /// An existing directory for FIFOs, readable by everybody.
     pub scratch: PathBuf,
     pub bits: Bits,
     /// The hostile programs; without them no survivors are counted.
     pub zoo: Option<PathBuf>,
     pub contenders: Vec<Contender>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    Spawn,
+    Stop,
+    Memory,
+    Survivors,
+}
+
+impl Part {
+    pub const ALL: [Self; 4] = [Self::Spawn, Self::Stop, Self::Memory, Self::Survivors];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spawn => "spawn",
+            Self::Stop => "stop",
+            Self::Memory => "memory",
+            Self::Survivors => "survivors",
+        }
+    }
 }
 
 /// The small programs that are started and stopped.

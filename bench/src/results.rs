@@ -42,12 +42,7 @@ impl Sample {
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;
         let at = |percent: usize| times[last * percent / 100];
-        Some(Self {
-            rounds: times.len(),
-            p10_ns: at(10),
-            median_ns: at(50),
-            p90_ns: at(90),
-        })
+        Some(Self { rounds: times.len(), p10_ns: at(10), median_ns: at(50), p90_ns: at(90) })
     }
 
     #[expect(clippy::cast_precision_loss, reason = "durations far below 2^52 ns")]
@@ -130,9 +125,6 @@ mod tests {
     #[test]
     fn percentiles_come_from_sorted_times() {
         let sample = Sample::of((0..=100).rev().collect()).unwrap();
-        assert_eq!(
-            (sample.p10_ns, sample.median_ns, sample.p90_ns),
-            (10, 50, 90)
-        );
+        assert_eq!((sample.p10_ns, sample.median_ns, sample.p90_ns), (10, 50, 90));
     }
 }

@@ -26,11 +26,7 @@ pub fn root() -> PathBuf {
 pub fn build(words: &[&str], target_dir: Option<&PathBuf>) -> Outcome<HashMap<String, PathBuf>> {
     let mut command = cargo();
     command
-        .args([
-            "build",
-            "--release",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--release", "--message-format=json-render-diagnostics"])
         .args(words)
         .stderr(Stdio::inherit());
     if let Some(dir) = target_dir {

@@ -13,10 +13,8 @@ pub struct Load(Child);
 
 impl Load {
     pub fn start() -> Outcome<Self> {
-        let child = Command::new(std::env::current_exe()?)
-            .arg(SPIN)
-            .stdin(Stdio::piped())
-            .spawn()?;
+        let child =
+            Command::new(std::env::current_exe()?).arg(SPIN).stdin(Stdio::piped()).spawn()?;
         eprintln!("xtask: one core is kept busy by process {}", child.id());
         Ok(Self(child))
     }

@@ -21,9 +21,10 @@ cargo xtask test [--only unit|arena] [--repeat N] [--load] [FILTER] [-- ARGS…]
     --load    keep one core busy beside the arena
     FILTER    only arena tests whose name contains it; ARGS go to the arena suites
 
-cargo xtask bench [--quick] [--check] [--json FILE] [--markdown FILE]
+cargo xtask bench [--quick] [--only PART]… [--check] [--json FILE] [--markdown FILE]
     Measures fullstop beside its peers: starting, stopping, memory, survivors.
     --quick   few rounds: to try it out, not to quote
+    --only    measure only this part: spawn, stop, memory, survivors
     --check   fail when an acceptance figure is missed";
 
 fn main() -> ExitCode {

@@ -11,19 +11,11 @@ pub struct Need {
 }
 
 const fn need(program: &'static str, package: &'static str, purpose: &'static str) -> Need {
-    Need {
-        program,
-        package,
-        purpose,
-    }
+    Need { program, package, purpose }
 }
 
 pub const TESTS: &[Need] = &[
-    need(
-        "unshare",
-        "util-linux",
-        "every arena test: each runs in a pid namespace",
-    ),
+    need("unshare", "util-linux", "every arena test: each runs in a pid namespace"),
     need("setpriv", "util-linux", "the tests as an unprivileged user"),
     need("losetup", "util-linux", "the frozen filesystem"),
     need("fsfreeze", "util-linux", "the frozen filesystem"),
@@ -34,11 +26,7 @@ pub const TESTS: &[Need] = &[
 ];
 
 pub const PEERS: &[Need] = &[
-    need(
-        "unshare",
-        "util-linux",
-        "the bench: it runs in a pid namespace",
-    ),
+    need("unshare", "util-linux", "the bench: it runs in a pid namespace"),
     need("tini", "tini", "the row of tini"),
     need("dumb-init", "dumb-init", "the row of dumb-init"),
     need("bwrap", "bubblewrap", "the row of bubblewrap"),
@@ -79,10 +67,7 @@ pub fn provide(needs: &[Need]) {
 }
 
 fn missing(needs: &[Need]) -> Vec<&Need> {
-    needs
-        .iter()
-        .filter(|need| find(need.program).is_none())
-        .collect()
+    needs.iter().filter(|need| find(need.program).is_none()).collect()
 }
 
 fn install(packages: &[&str]) {

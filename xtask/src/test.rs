@@ -31,13 +31,8 @@ enum Part {
 
 impl Options {
     pub fn parse(words: &[&str]) -> Outcome<Self> {
-        let mut options = Self {
-            only: None,
-            repeat: 1,
-            load: false,
-            filter: None,
-            args: Vec::new(),
-        };
+        let mut options =
+            Self { only: None, repeat: 1, load: false, filter: None, args: Vec::new() };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
@@ -50,9 +45,8 @@ impl Options {
                 }
                 "--repeat" => {
                     let count = words.next().and_then(|n| n.parse().ok());
-                    options.repeat = count
-                        .filter(|&n| n > 0)
-                        .ok_or("--repeat takes a number of times")?;
+                    options.repeat =
+                        count.filter(|&n| n > 0).ok_or("--repeat takes a number of times")?;
                 }
                 "--load" => options.load = true,
                 "--" => options.args = words.by_ref().map(ToString::to_string).collect(),
@@ -110,9 +104,7 @@ fn arena(options: &Options, steps: &mut Vec<Step>) -> Outcome<()> {
         return Err(format!("{ARENA} has no suites").into());
     }
     // Built before anything is timed or loaded.
-    let built = cargo()
-        .args(["test", "--quiet", "--no-run", "--package", ARENA])
-        .status()?;
+    let built = cargo().args(["test", "--quiet", "--no-run", "--package", ARENA]).status()?;
     if !built.success() {
         return Err(format!("{ARENA} does not build").into());
     }
@@ -124,10 +116,7 @@ fn arena(options: &Options, steps: &mut Vec<Step>) -> Outcome<()> {
             } else {
                 format!("arena: {suite}")
             };
-            steps.push(Step::run(
-                &name,
-                &mut suite_command(suite, &programs, options)?,
-            )?);
+            steps.push(Step::run(&name, &mut suite_command(suite, &programs, options)?)?);
         }
     }
     let ran: u64 = steps.iter().map(|s| s.tally.passed + s.tally.failed).sum();
@@ -143,9 +132,7 @@ fn suite_command(
     options: &Options,
 ) -> Outcome<std::process::Command> {
     let program = |name: &str| {
-        programs
-            .get(name)
-            .ok_or_else(|| format!("cargo built no program called {name}"))
+        programs.get(name).ok_or_else(|| format!("cargo built no program called {name}"))
     };
     let mut command = cargo();
     command
@@ -197,13 +184,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_refused() {
-        for words in [
-            &["--repeat", "0"][..],
-            &["--repeat"],
-            &["--only", "some"],
-            &["--loud"],
-            &["a", "b"],
-        ] {
+        for words in
+            [&["--repeat", "0"][..], &["--repeat"], &["--only", "some"], &["--loud"], &["a", "b"]]
+        {
             assert!(Options::parse(words).is_err(), "{words:?}");
         }
     }

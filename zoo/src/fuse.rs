@@ -33,10 +33,14 @@ const ROOT: u64 = 1;
 const FILE: u64 = 2;
 const DIRECT: u64 = 3;
 
-/// The file of this name is read past the page cache, every other one through it.
+/// The file of this name is read past the page cache, every other one through it. Such a
+/// reader waits for the answer itself, and no signal ends it before the server does.
 const DIRECT_NAME: &[u8] = b"direct\0";
 /// `FOPEN_DIRECT_IO`
 const DIRECT_IO: u32 = 1;
+/// `FOPEN_KEEP_CACHE`: without it a second open would empty the cache, and for that wait,
+/// unkillable, for the page that is never read.
+const KEEP_CACHE: u32 = 2;
 /// `FUSE_ASYNC_READ`: the reader then waits for a page and not for the answer, and such
 /// a wait can be killed.
 const ASYNC_READ: u32 = 1;
@@ -116,7 +120,7 @@ impl<'a> Request<'a> {
             LOOKUP => Ok(entry(if self.body == DIRECT_NAME { DIRECT } else { FILE })),
             GETATTR => Ok(Body::new().u64(FOR_EVER).u32(0).u32(0).append(attributes(self.node))),
             OPEN | OPENDIR => {
-                let flags = if self.node == DIRECT { DIRECT_IO } else { 0 };
+                let flags = if self.node == DIRECT { DIRECT_IO } else { KEEP_CACHE };
                 Ok(Body::new().u64(0).u32(flags).u32(0))
             }
             RELEASE | RELEASEDIR | FLUSH | ACCESS => Ok(Body::new()),

@@ -72,7 +72,12 @@ impl Storm {
         };
         self.forks.fetch_add(1, SeqCst);
         match fork() {
-            Ok(Some(_child)) => true,
+            Ok(Some(child)) => {
+                // It may be long until the child runs, and we may be gone by then.
+                let child = child.as_raw_pid().cast_unsigned();
+                let _ = place.compare_exchange(me, child, SeqCst, SeqCst);
+                true
+            }
             Ok(None) => self.grow_up(me, place),
             Err(_too_many) => {
                 place.store(0, SeqCst);
@@ -82,7 +87,7 @@ impl Storm {
         }
     }
 
-    /// The place is held in the parent's name until the child puts in its own.
+    /// The place is held in the parent's name until either of them puts in the child's.
     fn take_place(self, me: u32, dice: &mut Dice) -> Option<&'static AtomicU32> {
         if self.is_over() {
             return None;
@@ -98,8 +103,8 @@ impl Storm {
 
     fn grow_up(self, parent: u32, place: &AtomicU32) -> ! {
         let me = own_pid();
-        // The parent died, and somebody took the place over before we could.
-        if place.compare_exchange(parent, me, SeqCst, SeqCst).is_err() {
+        // The parent was killed, and somebody took the place over before we could.
+        if place.compare_exchange(parent, me, SeqCst, SeqCst).is_err_and(|holder| holder != me) {
             exit(0);
         }
         let mut dice = Dice::new();

@@ -101,6 +101,7 @@ impl Cell {
         started.output.expect_end(seconds(1))?;
         self.judge(world, &mut started, &seen, status)?;
         // The other look the issue demands: what was dead stays dead.
+        world.only_waits_now();
         std::thread::sleep(seconds(1));
         world.expect_extinct(std::time::Duration::ZERO).context("one second later")?;
         world.expect_bystanders_untouched()?;

@@ -84,22 +84,28 @@ fn ending(cell: &Cell, report: &Report, lies: &mut Lies) {
 }
 
 /// The steps are the lower part of the ladder, in order, none left out, each
-/// after the patience of the one before.
+/// after the patience of the one before. When the leader falls to the first
+/// step, the same signal may go to the children it leaves, within that step.
 fn steps(cell: &Cell, report: &Report, lies: &mut Lies) {
-    let ladder = story::rungs(cell.trigger, cell.pace);
-    let mut at: Option<(usize, u64)> = None;
+    let ladder = story::rungs(cell.member, cell.trigger, cell.pace);
+    let mut next = 0;
+    let mut from = 0;
+    let mut passed_on = false;
     for step in &report.steps {
-        let place = ladder.iter().position(|rung| rung.label == step.step);
-        let Some(place) = place else {
-            lies.unless(false, || format!("step {} is not on the ladder", step.step));
+        lies.unless(step.at_ms >= from, || format!("{} goes back in time", step.step));
+        if next == 1 && !passed_on && ladder[0].passed_on().as_ref() == Some(&step.step) {
+            passed_on = true;
             continue;
-        };
-        let expected = at.map_or(0, |(last, _)| last + 1);
-        lies.unless(place == expected, || format!("step {} comes out of order", step.step));
-        if let Some((last, when)) = at {
-            patience_kept(&ladder[last], when, step.at_ms, lies);
         }
-        at = Some((place, step.at_ms));
+        let Some(rung) = ladder.get(next).filter(|rung| rung.label == step.step) else {
+            lies.unless(false, || format!("{} is not the next step", step.step));
+            return;
+        };
+        if next > 0 {
+            patience_kept(&ladder[next - 1], from, step.at_ms, lies);
+        }
+        (next, from) = (next + 1, step.at_ms);
+        lies.unless(rung.sends.is_none() || step.alive > 0, || format!("{} for nobody", step.step));
     }
     let killed = report.has_step("kill");
     if cell.trigger != Trigger::KillKeeper && cell.somebody_is_asked() {

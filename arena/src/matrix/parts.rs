@@ -2,7 +2,7 @@
 //! administrator would find them, by parent and name.
 
 use super::trigger::Trigger;
-use crate::{Context, Outcome, Process, World, ensure};
+use crate::{Context, Outcome, Process, World, await_until, ensure, seconds};
 
 const KEEPER: &str = "fullstop-keeper";
 
@@ -24,6 +24,9 @@ impl Parts {
         trigger: Trigger,
         leader_lives: bool,
     ) -> Outcome<Self> {
+        // It takes its name only when the leader runs already.
+        let named = || world.survivors().iter().any(|process| process.comm == KEEPER);
+        ensure!(await_until(seconds(5), named), "there is no keeper");
         let all = world.survivors();
         let keeper =
             all.iter().find(|process| process.comm == KEEPER).context("there is no keeper")?;

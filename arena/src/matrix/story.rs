@@ -60,25 +60,35 @@ pub struct Rung {
     pub patience: Duration,
 }
 
-fn rung(signal: i32, tree: bool, patience: Duration) -> Rung {
-    let target = if tree { "tree" } else { "leader" };
+impl Rung {
+    /// What the step is called when a leader that fell passes it on.
+    pub fn passed_on(&self) -> Option<String> {
+        let signal = self.label.strip_suffix("@leader")?;
+        Some(format!("{signal}@children"))
+    }
+}
+
+fn rung(signal: i32, target: &str, patience: Duration) -> Rung {
     Rung {
         label: format!("{}@{target}", signal_name(signal)),
-        sends: Some((signal, tree)),
+        sends: Some((signal, target == "tree")),
         patience,
     }
 }
 
-/// The ladder as it must be climbed, bottom up, as far as it is needed.
-pub fn rungs(trigger: Trigger, pace: Pace) -> Vec<Rung> {
-    let (leader, tree) = pace.patiences();
-    let widening = |first| vec![rung(first, false, leader), rung(TERM, true, tree)];
+/// The ladder as it must be climbed, bottom up, as far as it is needed. What is
+/// meant for a leader that has left goes to the children it left.
+pub fn rungs(member: &Member, trigger: Trigger, pace: Pace) -> Vec<Rung> {
+    let (first, then) = pace.patiences();
+    let left = trigger == Trigger::Natural || !member.leader_stays();
+    let target = if left { "children" } else { "leader" };
+    let widening = |signal| vec![rung(signal, target, first), rung(TERM, "tree", then)];
     let mut rungs = match trigger {
         Trigger::Term | Trigger::Timeout | Trigger::Natural => widening(TERM),
         Trigger::Int => widening(INT),
         Trigger::Hup => widening(HUP),
         Trigger::KillRun | Trigger::KillGuard | Trigger::KillHost => {
-            vec![rung(TERM, true, millis(500))]
+            vec![rung(TERM, "tree", millis(500))]
         }
         Trigger::KillKeeper => Vec::new(),
     };
@@ -96,7 +106,7 @@ pub fn leader_end(member: &Member, trigger: Trigger, pace: Pace, report: &Report
         return Ended::Signal(KILL);
     }
     let too_slow = trigger.kills_us() && member.saves && report.has_step("kill");
-    let heard = rungs(trigger, pace).into_iter().filter_map(|rung| rung.sends);
+    let heard = rungs(member, trigger, pace).into_iter().filter_map(|rung| rung.sends);
     for (signal, tree) in heard {
         match member.leader {
             Leader::Falls { deaf_to } if deaf_to.contains(&signal) => {}
@@ -114,7 +124,8 @@ pub fn status(leader: Ended, trigger: Trigger) -> Ended {
     match (trigger, leader) {
         (Trigger::KillRun, _) => Ended::Signal(KILL),
         (Trigger::Timeout, _) => Ended::Code(124),
-        (_, Ended::Signal(KILL)) => Ended::Code(137),
+        // A guard that was killed cannot tell how the command ended.
+        (Trigger::KillGuard, _) | (_, Ended::Signal(KILL)) => Ended::Code(137),
         (_, other) => other,
     }
 }

@@ -13,12 +13,13 @@ const GRACE = 5000;
 const options = {stdio: 'inherit', reject: false, cleanup: true, forceKillAfterDelay: GRACE};
 
 async function run([program, ...args]) {
-	const running = execa(program, args, options);
+	let running;
 	let stopped = false;
 	process.on('SIGTERM', () => {
 		stopped = true;
-		running.kill('SIGTERM');
+		running?.kill('SIGTERM');
 	});
+	running = execa(program, args, options);
 	const {exitCode} = await running;
 	process.exit(stopped ? 1 : (exitCode ?? 1));
 }
@@ -27,7 +28,7 @@ async function serve() {
 	for await (const line of readline.createInterface({input: process.stdin})) {
 		const [program, ...args] = line.split('\t');
 		const start = process.hrtime.bigint();
-		await execa(program, args, {...options, stdin: 'ignore'});
+		await execa(program, args, {...options, stdio: ['ignore', 'inherit', 'inherit']});
 		const end = process.hrtime.bigint();
 		process.stdout.write(`${start} ${end}\n`);
 	}

@@ -32,13 +32,15 @@ def stop(leader):
 
 
 def run(command):
-    leader = psutil.Popen(command)
+    leader = None
 
     def asked(*_):
-        stop(leader)
+        if leader is not None:
+            stop(leader)
         sys.exit(1)
 
     signal.signal(signal.SIGTERM, asked)
+    leader = psutil.Popen(command)
     sys.exit(leader.wait())
 
 

@@ -53,10 +53,7 @@ fn grow(fifo: &Path, size: u32, cgroup: Option<&Path>) -> std::io::Result<()> {
     }
     drop(running);
     all_run.read_to_end(&mut Vec::with_capacity(size as usize))?;
-    OpenOptions::new()
-        .write(true)
-        .open(fifo)?
-        .write_all(b"ready\n")
+    OpenOptions::new().write(true).open(fifo)?.write_all(b"ready\n")
 }
 
 /// Alarms are not inherited over a fork, so every process sets its own.

@@ -76,10 +76,7 @@ mod tests {
     #[test]
     fn a_mount_that_shows_a_part_only_is_taken_for_that_part() {
         let mounts = "41 31 0:38 /user /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(
-            locate("0::/user/me\n", mounts),
-            Some(PathBuf::from("/sys/fs/cgroup/me"))
-        );
+        assert_eq!(locate("0::/user/me\n", mounts), Some(PathBuf::from("/sys/fs/cgroup/me")));
         assert_eq!(locate("0::/system\n", mounts), None);
     }
 }

@@ -48,9 +48,8 @@ impl Watched {
 /// The command of these words. std starts it by `posix_spawn`, since nothing is
 /// asked of it that needs more.
 pub fn command(words: &[String]) -> io::Result<Command> {
-    let (program, args) = words
-        .split_first()
-        .ok_or_else(|| io::Error::other("no command to run"))?;
+    let (program, args) =
+        words.split_first().ok_or_else(|| io::Error::other("no command to run"))?;
     let mut command = Command::new(program);
     command.args(args);
     Ok(command)
@@ -59,10 +58,7 @@ pub fn command(words: &[String]) -> io::Result<Command> {
 /// As `command`, deaf and dumb: for trees that talk.
 pub fn quiet_command(words: &[String]) -> io::Result<Command> {
     let mut command = command(words)?;
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Ok(command)
 }
 

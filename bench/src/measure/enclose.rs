@@ -23,9 +23,7 @@ pub fn enclose(plan: &str, results: &str) -> Outcome<ExitCode> {
     let outside = cgroup::own();
     let inside = outside.as_ref().map(|dir| {
         let inside = dir.join(format!("fullstop-bench-{}", std::process::id()));
-        std::fs::create_dir(&inside)
-            .and_then(|()| cgroup::enter(&inside))
-            .map(|()| inside)
+        std::fs::create_dir(&inside).and_then(|()| cgroup::enter(&inside)).map(|()| inside)
     });
     let inside = inside.transpose()?;
     let status = in_namespace(&["init-with-lifeline"], &["measure", plan, results]).status();
@@ -33,23 +31,14 @@ pub fn enclose(plan: &str, results: &str) -> Outcome<ExitCode> {
         cgroup::enter(&outside)?;
         cgroup::remove(&inside);
     }
-    Ok(if status?.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if status?.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// This program's own `errand`, in a new pid namespace, below an `init`.
 pub fn in_namespace(init: &[&str], errand: &[&str]) -> Command {
     let this = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut command = Command::new(NAMESPACE[0]);
-    command
-        .args(&NAMESPACE[1..])
-        .arg(&this)
-        .args(init)
-        .arg(&this)
-        .args(errand);
+    command.args(&NAMESPACE[1..]).arg(&this).args(init).arg(&this).args(errand);
     command
 }
 
@@ -65,10 +54,7 @@ pub fn init(command: &[&str], lifeline: bool) -> Outcome<ExitCode> {
             std::process::exit(1);
         });
     }
-    let main = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .spawn()?;
+    let main = Command::new(program).args(args).stdin(Stdio::null()).spawn()?;
     let main = i32::try_from(main.id())?;
     loop {
         match wait(WaitOptions::empty()) {

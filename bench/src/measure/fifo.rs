@@ -22,10 +22,7 @@ impl Fifo {
         let mode = Mode::from_raw_mode(0o666);
         mknodat(CWD, path, FileType::Fifo, mode, 0)?;
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-        })
+        Ok(Self { path: path.to_owned(), file })
     }
 
     pub fn path(&self) -> &str {

@@ -14,6 +14,9 @@ use crate::{Outcome, proc};
 /// How long a contender has to stop the tree.
 const PATIENCE: Duration = Duration::from_secs(10);
 const START_PATIENCE: Duration = Duration::from_secs(20);
+/// A contender may still be setting itself up when the tree stands already; that
+/// race is not what is counted here.
+const SETTLE: Duration = Duration::from_millis(200);
 /// Who is dying when the contender returns is not counted as a survivor, and
 /// who comes to life again is.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -45,6 +48,7 @@ pub fn hunt(errand: &Path) -> Outcome<()> {
     let words = [errand.prefix.as_slice(), &animal].concat();
     let run = Watched::start(quiet_command(&words)?)?;
     fifo.read_line(START_PATIENCE)?;
+    std::thread::sleep(SETTLE);
     // The contender's own processes run the same program as the one we started
     // by now, whatever chain of scripts led there.
     let keeper = std::fs::read_link(format!("/proc/{}/exe", run.pid()))?;
@@ -52,18 +56,11 @@ pub fn hunt(errand: &Path) -> Outcome<()> {
     run.signal(Signal::TERM)?;
     let returned = run.exited_within(PATIENCE)?;
     std::thread::sleep(LOOK_AGAIN);
-    let catch = Catch {
-        before,
-        survivors: members(&keeper),
-        returned,
-    };
+    let catch = Catch { before, survivors: members(&keeper), returned };
     println!("{}", serde_json::to_string(&catch)?);
     Ok(())
 }
 
 fn members(keeper: &Path) -> usize {
-    proc::living()
-        .iter()
-        .filter(|seen| seen.exe.as_deref() != Some(keeper))
-        .count()
+    proc::living().iter().filter(|seen| seen.exe.as_deref() != Some(keeper)).count()
 }

@@ -22,7 +22,7 @@ mod weigh;
 use std::path::Path;
 use std::process::ExitCode;
 
-use fullstop_bench::plan::Plan;
+use fullstop_bench::plan::{Part, Plan};
 use fullstop_bench::results::{Machine, Results};
 
 /// Errors here are for the person who runs the bench: one line each.
@@ -50,33 +50,24 @@ fn main() -> ExitCode {
 
 fn measure(plan: &Path, results: &Path) -> Outcome<()> {
     let plan: Plan = serde_json::from_slice(&std::fs::read(plan)?)?;
-    // Whatever a contender lets go of becomes a child of this process, and is
-    // reaped between two measurements, never during one.
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let cgroup = cgroup::own();
     let mut found = Results {
         machine: Machine {
-            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")?
-                .trim()
-                .to_owned(),
+            kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             cgroup: cgroup.is_some(),
         },
         ..Results::default()
     };
-    let done = |found: &Results| std::fs::write(results, serde_json::to_vec_pretty(found)?);
-
-    eprintln!("bench: spawning");
-    spawn::measure(&plan, &mut found)?;
-    done(&found)?;
-    eprintln!("bench: stopping");
-    stop::measure(&plan, cgroup.as_deref(), &mut found)?;
-    done(&found)?;
-    eprintln!("bench: weighing");
-    memory::measure(&plan, &mut found);
-    done(&found)?;
-    eprintln!("bench: counting survivors");
-    survivors::measure(&plan, &mut found)?;
-    done(&found)?;
+    for part in &plan.parts {
+        eprintln!("bench: {}", part.name());
+        match part {
+            Part::Spawn => spawn::measure(&plan, &mut found)?,
+            Part::Stop => stop::measure(&plan, cgroup.as_deref(), &mut found)?,
+            Part::Memory => memory::measure(&plan, &mut found),
+            Part::Survivors => survivors::measure(&plan, &mut found)?,
+        }
+    }
+    std::fs::write(results, serde_json::to_vec_pretty(&found)?)?;
     Ok(())
 }

@@ -22,10 +22,7 @@ pub fn living() -> Vec<Seen> {
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|&pid| pid > 1 && pid != std::process::id())
         .filter(|&pid| alive(pid))
-        .map(|pid| Seen {
-            pid,
-            exe: fs::read_link(format!("/proc/{pid}/exe")).ok(),
-        })
+        .map(|pid| Seen { pid, exe: fs::read_link(format!("/proc/{pid}/exe")).ok() })
         .collect()
 }
 

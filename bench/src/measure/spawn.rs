@@ -40,17 +40,20 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
         .collect();
     let rounds = if plan.quick { ROUNDS_QUICK } else { ROUNDS };
     for round in 0..WARM_UP + rounds {
-        // Interleaved, so that noise hits all alike, and each time beginning
-        // with another one, so that nobody always follows the same neighbour.
-        let count = runners.len();
-        for turn in 0..count {
-            let runner = &mut runners[(round + turn) % count];
-            for kind in KINDS {
-                let words = match kind {
-                    SpawnKind::Exec => &stamp,
-                    SpawnKind::Exit => &tiny,
-                    SpawnKind::ExitSystem => &system,
-                };
+        for kind in KINDS {
+            let words = match kind {
+                SpawnKind::Exec => &stamp,
+                SpawnKind::Exit => &tiny,
+                SpawnKind::ExitSystem => &system,
+            };
+            // Interleaved, so that noise hits all alike, and each time beginning
+            // with another one, so that nobody always follows the same
+            // neighbour. Nobody follows itself either: what the kernel does
+            // once in a while for one spawn (a cgroup migration) shall not be
+            // had for free by the next.
+            let count = runners.len();
+            for turn in 0..count {
+                let runner = &mut runners[(round + turn) % count];
                 runner.run(kind, words, &mut fifo, round >= WARM_UP);
             }
         }
@@ -58,11 +61,7 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
     for mut runner in runners {
         let name = &runner.contender.name;
         if let Some(why) = runner.broken {
-            found.failures.push(Failure {
-                contender: name.clone(),
-                part: "spawn".into(),
-                why,
-            });
+            found.failures.push(Failure { contender: name.clone(), part: "spawn".into(), why });
             continue;
         }
         for kind in KINDS {
@@ -84,12 +83,7 @@ impl<'a> Runner<'a> {
             Some(Ok(host)) => (Some(host), None),
             Some(Err(error)) => (None, Some(error.to_string())),
         };
-        Self {
-            contender,
-            host,
-            times: HashMap::new(),
-            broken,
-        }
+        Self { contender, host, times: HashMap::new(), broken }
     }
 
     fn run(&mut self, kind: SpawnKind, words: &[String], fifo: &mut Fifo, counts: bool) {
@@ -137,27 +131,18 @@ struct Host {
 
 impl Host {
     fn start(words: &[String]) -> Outcome<Self> {
-        let mut child = command(words)?
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut child = command(words)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let ask = child.stdin.take().ok_or("the host has no stdin")?;
         let answer = child.stdout.take().ok_or("the host has no stdout")?;
-        Ok(Self {
-            child,
-            ask,
-            answer: BufReader::new(answer),
-        })
+        Ok(Self { child, ask, answer: BufReader::new(answer) })
     }
 
     fn ask(&mut self, words: &[String]) -> Outcome<(u64, u64)> {
         writeln!(self.ask, "{}", words.join("\t"))?;
         let mut line = String::new();
         self.answer.read_line(&mut line)?;
-        let (start, end) = line
-            .trim()
-            .split_once(' ')
-            .ok_or_else(|| format!("the host answered {line:?}"))?;
+        let (start, end) =
+            line.trim().split_once(' ').ok_or_else(|| format!("the host answered {line:?}"))?;
         Ok((start.parse()?, end.parse()?))
     }
 }
@@ -171,8 +156,5 @@ impl Drop for Host {
 }
 
 fn utf8(path: &std::path::Path) -> Outcome<String> {
-    Ok(path
-        .to_str()
-        .ok_or("the build directory's name is not UTF-8")?
-        .to_owned())
+    Ok(path.to_str().ok_or("the build directory's name is not UTF-8")?.to_owned())
 }

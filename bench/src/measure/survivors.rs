@@ -54,9 +54,8 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
     });
     let caught = caught.into_inner().map_err(|_| "a hunter panicked")?;
     for &(contender, animal) in &hunts {
-        for (_, _, catch) in caught
-            .iter()
-            .filter(|(c, a, _)| c.name == contender.name && *a == animal)
+        for (_, _, catch) in
+            caught.iter().filter(|(c, a, _)| c.name == contender.name && *a == animal)
         {
             match catch {
                 Ok(catch) => found.survivors.push(Survivors {

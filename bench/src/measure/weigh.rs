@@ -33,11 +33,7 @@ pub struct Weight {
 pub fn weigh(errand: &Path) -> Outcome<()> {
     let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
     let mut fifo = Fifo::make(&errand.fifo)?;
-    let idle = [
-        errand.tree.display().to_string(),
-        fifo.path().to_owned(),
-        "1".to_owned(),
-    ];
+    let idle = [errand.tree.display().to_string(), fifo.path().to_owned(), "1".to_owned()];
     let words = [errand.prefix.as_slice(), &idle].concat();
     let mut runs = Vec::new();
     for _ in 0..errand.runs {
@@ -56,10 +52,7 @@ pub fn weigh(errand: &Path) -> Outcome<()> {
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
-    let weight = Weight {
-        processes,
-        pss_kib_per_run: total as f64 / errand.runs as f64,
-    };
+    let weight = Weight { processes, pss_kib_per_run: total as f64 / errand.runs as f64 };
     std::fs::write(&errand.answer, serde_json::to_vec(&weight)?)?;
     stop_in_order(runs)
 }

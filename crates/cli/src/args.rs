@@ -105,11 +105,8 @@ fn run(parser: &mut Parser) -> Result<Call, UsageError> {
                 }
             }
             Arg::Long("on-exit") => {
-                let words = [
-                    ("stop", OnExit::Stop),
-                    ("wait", OnExit::Wait),
-                    ("release", OnExit::Release),
-                ];
+                let words =
+                    [("stop", OnExit::Stop), ("wait", OnExit::Wait), ("release", OnExit::Release)];
                 options.on_exit = one_of(parser, "on-exit", &words)?;
             }
             Arg::Long("on-host-exit") => {

@@ -94,5 +94,8 @@ fn print_report(report: &Report) {
         );
     }
     let proof = report.proof.map_or("none".to_owned(), |proof| proof.to_string());
-    println!("  {:>5} ms  {:?}: {}, proof: {proof}", report.elapsed_ms, report.state, report.reason);
+    println!(
+        "  {:>5} ms  {:?}: {}, proof: {proof}",
+        report.elapsed_ms, report.state, report.reason
+    );
 }

@@ -51,11 +51,7 @@ impl std::error::Error for DurationError {}
 /// assert_eq!(mistake.to_string(), "duration: unknown unit \"parsecs\" at column 3: 3 parsecs");
 /// ```
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
-    let mut parts = Parts {
-        text,
-        at: 0,
-        smallest: u128::MAX,
-    };
+    let mut parts = Parts { text, at: 0, smallest: u128::MAX };
     let mut nanos: u128 = 0;
     parts.skip_spaces();
     if parts.rest().is_empty() {
@@ -104,11 +100,7 @@ impl<'a> Parts<'a> {
     }
 
     fn mistake(&self, position: usize, problem: impl Into<String>) -> DurationError {
-        DurationError {
-            position,
-            text: self.text.to_owned(),
-            problem: problem.into(),
-        }
+        DurationError { position, text: self.text.to_owned(), problem: problem.into() }
     }
 
     /// One part in nanoseconds.
@@ -123,11 +115,8 @@ impl<'a> Parts<'a> {
         };
         if whole.is_empty() && fraction.is_empty() {
             let negative = self.text[start..].starts_with('-');
-            let problem = if negative {
-                "a duration cannot be negative"
-            } else {
-                "a number is expected"
-            };
+            let problem =
+                if negative { "a duration cannot be negative" } else { "a number is expected" };
             return Err(self.mistake(start, problem));
         }
         let unit = self.unit()?;
@@ -173,11 +162,7 @@ fn scale(whole: &str, fraction: &str, unit: u128) -> Option<u128> {
     };
     let digits = &fraction[..fraction.len().min(DIGITS)];
     let power = 10_u128.pow(u32::try_from(digits.len()).ok()?);
-    let digits: u128 = if digits.is_empty() {
-        0
-    } else {
-        digits.parse().ok()?
-    };
+    let digits: u128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
     Some(whole * unit + digits * unit / power)
 }
 
@@ -224,9 +209,7 @@ fn decimal(nanos: u128, unit: u128) -> String {
         return whole.to_string();
     }
     let width = unit.ilog10() as usize;
-    format!("{whole}.{rest:0width$}")
-        .trim_end_matches('0')
-        .to_owned()
+    format!("{whole}.{rest:0width$}").trim_end_matches('0').to_owned()
 }
 
 #[cfg(test)]
@@ -252,10 +235,7 @@ mod tests {
             (" 1 min 30 secs ", 90 * S),
             ("1h", H),
             ("2d", 2 * D),
-            (
-                "1d2h3m4s5ms6us7ns",
-                D + 2 * H + 3 * M + 4 * S + 5 * MS + 6_007,
-            ),
+            ("1d2h3m4s5ms6us7ns", D + 2 * H + 3 * M + 4 * S + 5 * MS + 6_007),
             ("7µs", 7_000),
             ("000000000000000000000000000001s", S),
             ("0.0000000001s", 0),
@@ -286,14 +266,8 @@ mod tests {
             ("1.2.3s", "a unit is missing at column 4: 1.2.3s"),
             ("30s1m", "units go from large to small at column 5: 30s1m"),
             ("1s1s", "units go from large to small at column 4: 1s1s"),
-            (
-                "36500d1ns",
-                "longer than a hundred years at column 7: 36500d1ns",
-            ),
-            (
-                "101000d",
-                "longer than a hundred years at column 1: 101000d",
-            ),
+            ("36500d1ns", "longer than a hundred years at column 7: 36500d1ns"),
+            ("101000d", "longer than a hundred years at column 1: 101000d"),
             (
                 "99999999999999999999999999999999999999999999s",
                 "longer than a hundred years at column 1: 99999999999999999999999999999999999999999999s",

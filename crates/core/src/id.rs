@@ -48,9 +48,7 @@ mod tests {
     #[test]
     fn later_ids_sort_behind_earlier_ones() {
         let day = 24 * 3600 * 1000;
-        let ids: Vec<Id> = (0..1000)
-            .map(|n| Id::new(EPOCH_MS + n * day, u64::MAX - n))
-            .collect();
+        let ids: Vec<Id> = (0..1000).map(|n| Id::new(EPOCH_MS + n * day, u64::MAX - n)).collect();
         assert!(ids.is_sorted());
         assert!(ids.iter().all(|id| id.as_str().len() == 13));
     }

@@ -72,11 +72,7 @@ pub enum Target {
 /// The short ladder for a run whose host is gone: nobody is left to wait for it.
 pub fn host_gone() -> Ladder {
     Ladder {
-        soft: vec![Step::signal(
-            Signal::TERM,
-            Target::Tree,
-            Duration::from_millis(500),
-        )],
+        soft: vec![Step::signal(Signal::TERM, Target::Tree, Duration::from_millis(500))],
         kill: KILL_PATIENCE,
     }
 }
@@ -107,16 +103,12 @@ impl Ladder {
 
     /// How long all soft steps together may take.
     pub fn total(&self) -> Duration {
-        self.soft.iter().fold(Duration::ZERO, |sum, step| {
-            sum.saturating_add(step.patience)
-        })
+        self.soft.iter().fold(Duration::ZERO, |sum, step| sum.saturating_add(step.patience))
     }
 
     /// Whether a step closes or writes the leader's stdin, so that somebody must hold it.
     pub fn needs_stdin(&self) -> bool {
-        self.soft
-            .iter()
-            .any(|step| !matches!(step.action, Action::Signal(_)))
+        self.soft.iter().any(|step| !matches!(step.action, Action::Signal(_)))
     }
 
     /// The same steps with patiences in the same proportions, summing up to `total`.
@@ -126,30 +118,15 @@ impl Ladder {
     #[must_use]
     pub fn scaled(&self, total: Duration) -> Ladder {
         if total.is_zero() {
-            return Ladder {
-                soft: Vec::new(),
-                kill: self.kill,
-            };
+            return Ladder { soft: Vec::new(), kill: self.kill };
         }
         let weights: Vec<u128> = match self.total() {
             Duration::ZERO => vec![1; self.soft.len()],
-            _ => self
-                .soft
-                .iter()
-                .map(|step| step.patience.as_nanos())
-                .collect(),
+            _ => self.soft.iter().map(|step| step.patience.as_nanos()).collect(),
         };
         let soft = self.soft.iter().zip(split(total, &weights));
-        let soft = soft
-            .map(|(step, patience)| Step {
-                patience,
-                ..step.clone()
-            })
-            .collect();
-        Ladder {
-            soft,
-            kill: self.kill,
-        }
+        let soft = soft.map(|(step, patience)| Step { patience, ..step.clone() }).collect();
+        Ladder { soft, kill: self.kill }
     }
 
     /// The ladder of a run that was itself asked by `signal`: it takes the place of the first
@@ -157,11 +134,7 @@ impl Ladder {
     #[must_use]
     pub fn starting_with(&self, signal: Signal) -> Ladder {
         let mut ladder = self.clone();
-        if let Some(Step {
-            action: Action::Signal(first),
-            ..
-        }) = ladder.soft.first_mut()
-        {
+        if let Some(Step { action: Action::Signal(first), .. }) = ladder.soft.first_mut() {
             *first = signal;
         }
         ladder
@@ -175,10 +148,7 @@ impl Ladder {
         let first = self.soft.iter().position(is_term).unwrap_or(0);
         let signals = self.soft[first..].iter();
         let signals = signals.filter(|step| matches!(step.action, Action::Signal(_)));
-        Ladder {
-            soft: signals.cloned().collect(),
-            kill: self.kill,
-        }
+        Ladder { soft: signals.cloned().collect(), kill: self.kill }
     }
 }
 
@@ -213,11 +183,7 @@ fn portion(total: Duration, part: u128, sum: u128) -> Duration {
 
 impl Step {
     fn signal(signal: Signal, target: Target, patience: Duration) -> Step {
-        Step {
-            action: Action::Signal(signal),
-            target,
-            patience,
-        }
+        Step { action: Action::Signal(signal), target, patience }
     }
 
     /// The step without its patience, as reports name it: `term@leader`, `close-stdin`.

@@ -77,14 +77,8 @@ pub struct Stop {
 /// Where on the ladder a stop stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Climb {
-    Soft {
-        ladder: Ladder,
-        step: usize,
-        deadline: Moment,
-    },
-    Kill {
-        deadline: Moment,
-    },
+    Soft { ladder: Ladder, step: usize, deadline: Moment },
+    Kill { deadline: Moment },
 }
 
 /// A fact.
@@ -162,10 +156,7 @@ pub enum Whom {
 
 impl State {
     pub fn new(plan: &Plan, now: Moment) -> State {
-        State::Starting {
-            born: false,
-            deadline: plan.timeout.map(|t| now + t),
-        }
+        State::Starting { born: false, deadline: plan.timeout.map(|t| now + t) }
     }
 
     /// When the machine wants its next [`Input::Tick`].
@@ -206,13 +197,7 @@ impl State {
 
     /// The last step is being taken: look often.
     pub fn is_killing(&self) -> bool {
-        matches!(
-            self,
-            State::Stopping(Stop {
-                climb: Climb::Kill { .. },
-                ..
-            })
-        )
+        matches!(self, State::Stopping(Stop { climb: Climb::Kill { .. }, .. }))
     }
 }
 
@@ -236,40 +221,17 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         (state, Input::KeeperDied) => keeper_died(plan, state, now),
         (state, Input::Kill) => kill(plan, state, Reason::Killed, now),
         // The process ordered for the command never became it.
-        (state, Input::SpawnFailed) => kill(
-            plan,
-            with_leader(state, Leader::Unborn),
-            Reason::SpawnFailed,
-            now,
-        ),
+        (state, Input::SpawnFailed) => {
+            kill(plan, with_leader(state, Leader::Unborn), Reason::SpawnFailed, now)
+        }
         (state, Input::HostGone) => host_is_gone(state, now),
 
-        (
-            State::Starting {
-                born: false,
-                deadline,
-            },
-            Input::CageReady,
-        ) => (
-            State::Starting {
-                born: true,
-                deadline,
-            },
-            vec![Effect::Spawn],
-        ),
-        (
-            State::Starting {
-                born: true,
-                deadline,
-            },
-            Input::LeaderRuns,
-        ) => (
-            State::Running {
-                leader: Leader::Alive,
-                deadline,
-            },
-            vec![],
-        ),
+        (State::Starting { born: false, deadline }, Input::CageReady) => {
+            (State::Starting { born: true, deadline }, vec![Effect::Spawn])
+        }
+        (State::Starting { born: true, deadline }, Input::LeaderRuns) => {
+            (State::Running { leader: Leader::Alive, deadline }, vec![])
+        }
 
         (state @ (State::Starting { .. } | State::Running { .. }), Input::Ask(ask)) => {
             asked(plan, state, ask, now)
@@ -277,13 +239,9 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         (State::Stopping(stop), Input::Ask(ask)) => asked_again(plan, stop, ask, now),
         (state @ State::Stuck { .. }, Input::Ask(_)) => (state, vec![Effect::Kill]),
 
-        (
-            state @ State::Running {
-                leader: Leader::Alive,
-                ..
-            },
-            Input::Forward(signal),
-        ) => (state, vec![Effect::Forward(signal)]),
+        (state @ State::Running { leader: Leader::Alive, .. }, Input::Forward(signal)) => {
+            (state, vec![Effect::Forward(signal)])
+        }
 
         (state, Input::Tick) if state.deadline().is_some_and(|at| at <= now) => {
             deadline_passed(plan, state, now)
@@ -301,14 +259,7 @@ fn end(state: &State, proof: Proof) -> (State, Vec<Effect>) {
         known => known,
     };
     let reason = state.reason().unwrap_or(Reason::Exited);
-    (
-        State::Ended {
-            reason,
-            leader,
-            proof,
-        },
-        vec![Effect::Report],
-    )
+    (State::Ended { reason, leader, proof }, vec![Effect::Report])
 }
 
 fn leader_exited(
@@ -323,33 +274,21 @@ fn leader_exited(
         return end(&with_leader(state, leader), proof);
     }
     match (state, plan.on_exit) {
-        (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => begin(
-            Reason::Exited,
-            plan.ladder.for_the_rest(),
-            leader,
-            None,
-            now,
-        ),
+        (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => {
+            begin(Reason::Exited, plan.ladder.for_the_rest(), leader, None, now)
+        }
         (State::Starting { deadline, .. } | State::Running { deadline, .. }, OnExit::Wait) => {
             (State::Running { leader, deadline }, vec![])
         }
-        (State::Starting { .. } | State::Running { .. }, OnExit::Release) => (
-            State::Released { leader },
-            vec![Effect::Release, Effect::Report],
-        ),
+        (State::Starting { .. } | State::Running { .. }, OnExit::Release) => {
+            (State::Released { leader }, vec![Effect::Release, Effect::Report])
+        }
         // A wrapper died of the signal meant for the agent behind it: the same
         // step goes on to those it left, within the patience that remains.
         (State::Stopping(stop), _) => {
             let effects = match stop.climb.current_step() {
-                Some(Step {
-                    action: Action::Signal(signal),
-                    target: Target::Leader,
-                    ..
-                }) => {
-                    vec![Effect::Signal {
-                        signal: *signal,
-                        whom: Whom::Children,
-                    }]
+                Some(Step { action: Action::Signal(signal), target: Target::Leader, .. }) => {
+                    vec![Effect::Signal { signal: *signal, whom: Whom::Children }]
                 }
                 _ => vec![],
             };
@@ -365,16 +304,8 @@ fn with_leader(state: State, leader: Leader) -> State {
             State::Running { leader, deadline }
         }
         State::Stopping(stop) => State::Stopping(Stop { leader, ..stop }),
-        State::Stuck { reason, again, .. } => State::Stuck {
-            reason,
-            leader,
-            again,
-        },
-        State::Ended { reason, proof, .. } => State::Ended {
-            reason,
-            leader,
-            proof,
-        },
+        State::Stuck { reason, again, .. } => State::Stuck { reason, leader, again },
+        State::Ended { reason, proof, .. } => State::Ended { reason, leader, proof },
         State::Released { .. } => State::Released { leader },
     }
 }
@@ -391,11 +322,7 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
     let (state, mut effects) = begin(Reason::Stopped, ladder, leader, Some(now), now);
     if heard {
         for effect in &mut effects {
-            if let Effect::Signal {
-                signal: Signal::HUP,
-                whom: Whom::Leader,
-            } = effect
-            {
+            if let Effect::Signal { signal: Signal::HUP, whom: Whom::Leader } = effect {
                 *effect = Effect::Heard(Signal::HUP);
             }
         }
@@ -408,11 +335,7 @@ fn asked_again(plan: &Plan, mut stop: Stop, ask: Ask, now: Moment) -> (State, Ve
     let hup = matches!(ask, Ask::Signal(Signal::HUP) | Ask::Terminal(Signal::HUP));
     let joins = hup || now.since(first) < JOIN_WINDOW;
     let state = State::Stopping(stop);
-    if joins {
-        (state, vec![])
-    } else {
-        kill(plan, state, Reason::Killed, now)
-    }
+    if joins { (state, vec![]) } else { kill(plan, state, Reason::Killed, now) }
 }
 
 /// To the last step, from wherever it stands.
@@ -421,10 +344,7 @@ fn kill(plan: &Plan, state: State, reason: Reason, now: Moment) -> (State, Vec<E
     let leader = state.leader();
     match state {
         State::Stuck { .. } => (state, vec![Effect::Kill]),
-        State::Stopping(Stop {
-            climb: Climb::Kill { .. },
-            ..
-        }) => (state, vec![]),
+        State::Stopping(Stop { climb: Climb::Kill { .. }, .. }) => (state, vec![]),
         State::Stopping(Stop { asked, .. }) => last_step(plan, reason, leader, asked, now),
         _ => last_step(plan, reason, leader, None, now),
     }
@@ -433,10 +353,7 @@ fn kill(plan: &Plan, state: State, reason: Reason, now: Moment) -> (State, Vec<E
 fn keeper_died(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
     match state {
         // The guard has not taken this step itself yet.
-        State::Stopping(Stop {
-            climb: Climb::Kill { .. },
-            ..
-        }) => (state, vec![Effect::Kill]),
+        State::Stopping(Stop { climb: Climb::Kill { .. }, .. }) => (state, vec![Effect::Kill]),
         state => kill(plan, state, Reason::KeeperDied, now),
     }
 }
@@ -448,12 +365,9 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
             begin(Reason::HostGone, host_gone(), leader, None, now)
         }
         // Nobody waits for the long ladder any more; the reason stays the first.
-        State::Stopping(Stop {
-            reason,
-            asked,
-            climb: Climb::Soft { .. },
-            ..
-        }) => begin(reason, host_gone(), leader, asked, now),
+        State::Stopping(Stop { reason, asked, climb: Climb::Soft { .. }, .. }) => {
+            begin(reason, host_gone(), leader, asked, now)
+        }
         state => (state, vec![]),
     }
 }
@@ -461,39 +375,18 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
 fn deadline_passed(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
     let leader = state.leader();
     match state {
-        State::Starting { .. } | State::Running { .. } => begin(
-            Reason::OverallTimeout,
-            plan.ladder.clone(),
-            leader,
-            None,
-            now,
-        ),
+        State::Starting { .. } | State::Running { .. } => {
+            begin(Reason::OverallTimeout, plan.ladder.clone(), leader, None, now)
+        }
         State::Stopping(Stop {
-            reason,
-            asked,
-            climb: Climb::Soft { ladder, step, .. },
-            ..
+            reason, asked, climb: Climb::Soft { ladder, step, .. }, ..
         }) => climb(reason, ladder, step + 1, leader, asked, now),
-        State::Stopping(Stop {
-            reason,
-            climb: Climb::Kill { .. },
-            ..
-        }) => (
-            State::Stuck {
-                reason,
-                leader,
-                again: now + RETRY_EVERY,
-            },
-            vec![Effect::Report],
-        ),
-        State::Stuck { reason, .. } => (
-            State::Stuck {
-                reason,
-                leader,
-                again: now + RETRY_EVERY,
-            },
-            vec![Effect::Kill],
-        ),
+        State::Stopping(Stop { reason, climb: Climb::Kill { .. }, .. }) => {
+            (State::Stuck { reason, leader, again: now + RETRY_EVERY }, vec![Effect::Report])
+        }
+        State::Stuck { reason, .. } => {
+            (State::Stuck { reason, leader, again: now + RETRY_EVERY }, vec![Effect::Kill])
+        }
         state @ (State::Ended { .. } | State::Released { .. }) => (state, vec![]),
     }
 }
@@ -507,11 +400,7 @@ fn begin(
     now: Moment,
 ) -> (State, Vec<Effect>) {
     // Where there is nobody to be polite to, the cage is closed at once.
-    let step = if leader == Leader::Unborn {
-        ladder.soft().len()
-    } else {
-        0
-    };
+    let step = if leader == Leader::Unborn { ladder.soft().len() } else { 0 };
     climb(reason, ladder, step, leader, asked, now)
 }
 
@@ -526,29 +415,12 @@ fn climb(
     let (climb, effect) = match ladder.soft().get(step) {
         Some(at) => {
             let (deadline, effect) = (now + at.patience, order(at, leader));
-            (
-                Climb::Soft {
-                    ladder,
-                    step,
-                    deadline,
-                },
-                effect,
-            )
+            (Climb::Soft { ladder, step, deadline }, effect)
         }
-        None => (
-            Climb::Kill {
-                deadline: now + ladder.kill_patience(),
-            },
-            Some(Effect::Kill),
-        ),
+        None => (Climb::Kill { deadline: now + ladder.kill_patience() }, Some(Effect::Kill)),
     };
-    let stop = Stop {
-        reason,
-        leader,
-        climb,
-        asked,
-    };
-    (State::Stopping(stop), effect.into_iter().collect())
+    let state = State::Stopping(Stop { reason, leader, climb, asked });
+    (state, effect.into_iter().collect())
 }
 
 fn last_step(
@@ -573,10 +445,7 @@ fn order(step: &Step, leader: Leader) -> Option<Effect> {
                 Target::Group => Whom::Group,
                 Target::Tree => Whom::Tree,
             };
-            Some(Effect::Signal {
-                signal: *signal,
-                whom,
-            })
+            Some(Effect::Signal { signal: *signal, whom })
         }
         Action::CloseStdin | Action::Input(_) if gone => None,
         Action::CloseStdin => Some(Effect::CloseStdin),

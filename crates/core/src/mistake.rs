@@ -11,11 +11,7 @@ pub(crate) struct Mistake<'a> {
 
 impl<'a> Mistake<'a> {
     pub(crate) fn new(text: &'a str, position: usize, problem: &'a str) -> Mistake<'a> {
-        Mistake {
-            text,
-            position,
-            problem,
-        }
+        Mistake { text, position, problem }
     }
 
     /// `what: problem at column N: text`. The text comes last, because it may be long.
@@ -25,15 +21,8 @@ impl<'a> Mistake<'a> {
         write!(f, "{what}: {} at column {column}: ", self.problem)?;
         // One sign for one sign keeps the column true; a line break would make two lines of one.
         let visible = |c: char| {
-            if c.is_control() {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
+            if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }
         };
-        self.text
-            .chars()
-            .map(visible)
-            .try_for_each(|c| fmt::Write::write_char(f, c))
+        self.text.chars().map(visible).try_for_each(|c| fmt::Write::write_char(f, c))
     }
 }

@@ -43,10 +43,7 @@ pub fn by_name(name: &str) -> Option<Preset> {
 /// The names [`by_name`] knows, one for each agent.
 pub fn names() -> Vec<String> {
     let data = Data::load();
-    data.agents
-        .iter()
-        .map(|agent| agent.name.to_owned())
-        .collect()
+    data.agents.iter().map(|agent| agent.name.to_owned()).collect()
 }
 
 /// The preset of the agent that a command starts, directly or through launchers.
@@ -156,10 +153,7 @@ impl<'a> Data<'a> {
         let name = base_name(first)?;
         let direct = self.agent(|agent| agent.programs.contains(&name));
         direct.or_else(|| {
-            let mut launchers = self
-                .launchers
-                .iter()
-                .filter(|launcher| launcher.is_called(name));
+            let mut launchers = self.launchers.iter().filter(|launcher| launcher.is_called(name));
             launchers.find_map(|launcher| self.launched(launcher, rest))
         })
     }
@@ -252,10 +246,7 @@ fn without_version(name: &str) -> &str {
 fn package_name(text: &str) -> &str {
     let text = text.strip_prefix("npm:").unwrap_or(text);
     // An @ at the start is part of the name: a scope.
-    let version = text
-        .char_indices()
-        .skip(1)
-        .find(|(_, c)| "@=<>~![".contains(*c));
+    let version = text.char_indices().skip(1).find(|(_, c)| "@=<>~![".contains(*c));
     version.map_or(text, |(at, _)| &text[..at])
 }
 

@@ -126,16 +126,12 @@ impl FromStr for Signal {
         let name = lower.strip_prefix("sig").unwrap_or(&lower);
         let classic = || {
             let mut known = NAMES.iter().chain(ALIASES);
-            known
-                .find(|(known, _)| *known == name)
-                .map(|(_, number)| Signal(*number))
+            known.find(|(known, _)| *known == name).map(|(_, number)| Signal(*number))
         };
         classic()
             .or_else(|| real_time(name))
             .or_else(|| digits(&lower).and_then(|number| Signal::new(number.into())))
-            .ok_or_else(|| SignalError {
-                text: text.to_owned(),
-            })
+            .ok_or_else(|| SignalError { text: text.to_owned() })
     }
 }
 
@@ -159,9 +155,7 @@ fn real_time(name: &str) -> Option<Signal> {
 
 /// `str::parse` alone would also take `+3`.
 fn digits(text: &str) -> Option<u8> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())?
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 impl TryFrom<String> for Signal {

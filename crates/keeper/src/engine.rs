@@ -80,11 +80,15 @@ impl<C: Cage> Engine<C> {
             }
             Effect::Forward(signal) => drop(self.cage.signal(signal, Whom::Leader)),
             Effect::CloseStdin => {
-                self.feed.as_mut().map(Feed::close);
+                if let Some(feed) = &mut self.feed {
+                    feed.close();
+                }
                 self.quiet_step("close-stdin");
             }
             Effect::WriteInput(text) => {
-                self.feed.as_mut().map(|feed| feed.input(&text));
+                if let Some(feed) = &mut self.feed {
+                    feed.input(&text);
+                }
                 self.quiet_step("input");
             }
             Effect::Kill => self.kill(),

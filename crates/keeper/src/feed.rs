@@ -37,9 +37,7 @@ impl Feed {
     /// What to wait for: room while something waits, otherwise more to pass on.
     pub fn interest(&self) -> Option<PollFd<'_>> {
         match (&self.source, &self.sink) {
-            (_, Some(sink)) if !self.waiting.is_empty() => {
-                Some(PollFd::new(sink, PollFlags::OUT))
-            }
+            (_, Some(sink)) if !self.waiting.is_empty() => Some(PollFd::new(sink, PollFlags::OUT)),
             (Some(source), Some(_)) => Some(PollFd::new(source, PollFlags::IN)),
             _ => None,
         }

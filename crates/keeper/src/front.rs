@@ -13,13 +13,13 @@ use crate::spec::Spec;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
     Change, Fork, Heard, Held, Origin, Signals, Waited, close_all_but, fork, has_children,
-    hear_of_children, hold, null_over, stop_self_by, wait_any, watch_parent,
+    hear_of_children, hold, null_over, own_session, stop_self_by, wait_any, watch_parent,
 };
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{getpid, getppid, getsid};
+use rustix::process::{Pid, getpid, getppid};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -39,7 +39,7 @@ fn enter(spec: &mut Spec) -> io::Result<Ending> {
     let mask = hold(&heard);
     hear_of_children();
     let terminal = Terminal::find();
-    let parent = getppid().map_or(0, |pid| pid.as_raw_pid());
+    let parent = getppid().map_or(0, Pid::as_raw_pid);
     let mut hosts = Vec::new();
     if spec.on_host_exit.stops(terminal.is_some(), parent) {
         hosts.push(watch_parent()?);
@@ -123,8 +123,10 @@ impl Front {
     /// What the terminal sends reaches the guard by itself, except the HUP that
     /// only a session's leader gets.
     fn reached_guard(&self, heard: Heard) -> bool {
-        let leads_session = getsid(None).is_ok_and(|session| session == getpid());
-        heard.by_kernel && self.terminal.is_some() && !(heard.signal == Signal::HUP && leads_session)
+        let leads_session = own_session() == getpid().as_raw_pid();
+        heard.by_kernel
+            && self.terminal.is_some()
+            && !(heard.signal == Signal::HUP && leads_session)
     }
 
     /// Strangers are reaped, never signalled.

@@ -5,23 +5,24 @@
 
 use crate::ending::{Ending, FAILED};
 use crate::engine::{Engine, timespec};
-use crate::keeper::{Inheritance, keep};
-use crate::lifeline::{Came, Lifeline, Outcome, ToGuard, ToKeeper};
+use crate::keeper::{Inheritance, NAME, keep};
+use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
 use crate::record::{Record, Sink};
 use crate::spec::{Loudness, Spec};
 use crate::terminal::Terminal;
-use fullstop_cage::linux::{
-    Blueprint, Change, Fork, Heard, Held, LinuxCage, Mask, Signals, Waited, close_all_but, fork,
-    hold, now, null_over, stop_self_by, wait_for,
-};
 use fullstop_cage::Cage as _;
+use fullstop_cage::linux::{
+    Blueprint, Change, Fork, Heard, Held, LinuxCage, Mask, Signals, Waited, close_all_but,
+    disguise, fork, group_of, hold, leave, now, null_over, own_group, own_session, stop_self_by,
+    wait_for,
+};
 use fullstop_core::machine::{Ask, Input, Leader, Rest, State};
 use fullstop_core::report::Member;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{getpgrp, getpid, getsid, set_child_subreaper};
+use rustix::process::{getpid, set_child_subreaper};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ struct Guard<'a> {
     signals: Signals,
     terminal: Option<Terminal>,
     lifeline: Lifeline,
+    bell: Bell,
     keeper: Held,
     leader: Option<Held>,
     record: Record,
@@ -70,6 +72,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let Post { mask, signals, terminal, hosts } = post;
     let blueprint = Blueprint::new(spec.cage, &format!("fullstop-{}", spec.id));
     let (ours, theirs) = Lifeline::pair().map_err(|error| format!("socketpair: {error}"))?;
+    let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
     let record = Record::new();
     set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
     // The keeper's death must wake a guard that was stopped by Ctrl-Z.
@@ -88,13 +91,13 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
                 blueprint: &blueprint,
                 mask,
                 lifeline: theirs,
+                bell,
                 hosts,
                 guard,
                 own_session,
                 watched,
                 record,
-            });
-            std::process::exit(0)
+            })
         }
     };
     drop((theirs, hosts));
@@ -106,6 +109,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         signals,
         terminal,
         lifeline: ours,
+        bell,
         keeper,
         leader: None,
         record,
@@ -124,7 +128,8 @@ impl Guard<'_> {
         if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
             null_over(&null, &[0, 1]);
         }
-        let mut keep = vec![self.signals.as_fd().as_raw_fd(), self.lifeline.descriptor()];
+        let mut keep = vec![self.signals.as_fd().as_raw_fd(), self.bell.as_fd().as_raw_fd()];
+        keep.push(self.lifeline.descriptor());
         keep.extend(self.keeper.pidfd().map(|fd| fd.as_raw_fd()));
         keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
         keep.extend(self.spec.report.as_ref().map(Sink::descriptor));
@@ -134,9 +139,9 @@ impl Guard<'_> {
     fn watch(&mut self) -> Ending {
         loop {
             self.sleep();
-            // A continue first: it makes a stop told before it stale.
-            let continued = self.hear_signals();
             let stopped = self.hear_keeper();
+            // Having been continued makes a stop that was told before it stale.
+            let continued = self.hear_signals();
             if self.keeper_died() {
                 // It may have told us its outcome with its last breath.
                 self.hear_keeper();
@@ -161,11 +166,8 @@ impl Guard<'_> {
     fn sleep(&self) {
         let showing = self.terminal.is_some() && self.stopping_since.is_some();
         let wait = showing.then(|| timespec(SHOW_EVERY));
-        let mut fds = vec![
-            PollFd::new(&self.signals, PollFlags::IN),
-            PollFd::new(&self.lifeline, PollFlags::IN),
-        ];
-        // A closed lifeline is readable for ever; the keeper's death follows at once.
+        let mut fds =
+            vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
         fds.extend(self.keeper.pidfd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let _ = poll(&mut fds, wait.as_ref());
     }
@@ -202,7 +204,7 @@ impl Guard<'_> {
         if self.terminal.is_none() || !self.leader_in_our_group() {
             return false;
         }
-        let session = getsid(None).map_or(0, |session| session.as_raw_pid());
+        let session = own_session();
         match heard.signal {
             Signal::INT | Signal::QUIT => heard.by_kernel,
             Signal::HUP if session == getpid().as_raw_pid() => false,
@@ -212,22 +214,25 @@ impl Guard<'_> {
     }
 
     fn leader_in_our_group(&self) -> bool {
-        let leader = self.leader.as_ref().and_then(|held| rustix::process::Pid::from_raw(held.pid()));
-        leader.is_some_and(|leader| {
-            rustix::process::getpgid(Some(leader)).is_ok_and(|group| group == getpgrp())
-        })
+        let group = self.leader.as_ref().and_then(|leader| group_of(leader.pid()));
+        group == Some(own_group())
     }
 
     /// Returns the signal the leader was stopped by, if that is the last word.
     fn hear_keeper(&mut self) -> Option<Signal> {
         let mut stopped = None;
+        self.bell.silence();
         while let Came::Message(message, fd) = self.lifeline.receive() {
             match message {
                 ToGuard::Born { pid, cage } => {
                     self.record.cage = cage;
                     self.leader = Held::newborn(pid, fd);
                     if self.spec.loudness == Loudness::Verbose {
-                        eprintln!("fullstop: run {} leader {pid} cage {}", self.spec.id, word(cage));
+                        eprintln!(
+                            "fullstop: run {} leader {pid} cage {}",
+                            self.spec.id,
+                            word(cage)
+                        );
                     }
                 }
                 ToGuard::State { state, alive } => {
@@ -321,7 +326,34 @@ impl Guard<'_> {
             count: report.survivors.len(),
             named: report.survivors,
         };
+        if matches!(engine.state, State::Stuck { .. }) {
+            self.leave_a_follower(engine);
+        }
         self.finish(&outcome)
+    }
+
+    /// We must return, but the run stays tracked and is tried again.
+    fn leave_a_follower(&mut self, mut engine: Engine<LinuxCage>) {
+        engine.cage.follow();
+        if !matches!(fork(Signal::CHLD), Ok(Fork::Child)) {
+            return;
+        }
+        let _ = rustix::process::setsid();
+        disguise(NAME);
+        if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            null_over(&null, &[0, 1, 2]);
+        }
+        while !engine.state.is_over() {
+            let wait = engine.patience().map(timespec);
+            let _ = poll(&mut [], wait.as_ref());
+            engine.look();
+            engine.tick();
+        }
+        let report = engine.record.report(self.spec, &engine.state);
+        if let Some(sink) = self.spec.report.as_mut().filter(|sink| sink.is_replaceable()) {
+            let _ = sink.write(&report);
+        }
+        leave()
     }
 
     /// Says what must be said, gives the terminal back.

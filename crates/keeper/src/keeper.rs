@@ -4,14 +4,14 @@
 use crate::ending::FAILED;
 use crate::engine::{Engine, News, timespec};
 use crate::feed::Feed;
-use crate::lifeline::{Came, Lifeline, MEMBERS_AT_ONCE, Outcome, ToGuard, ToKeeper};
+use crate::lifeline::{Bell, Came, Lifeline, MEMBERS_AT_ONCE, Outcome, ToGuard, ToKeeper};
 use crate::record::Record;
-use crate::spec::Spec;
+use crate::spec::{Loudness, Spec};
 use fullstop_cage::Cage as _;
 use fullstop_cage::Command;
 use fullstop_cage::linux::{
-    Blueprint, Held, LinuxCage, Mask, Origin, Signals, candidates, close_all_but, disguise, now,
-    null_over, raise_descriptor_limit,
+    Blueprint, Held, LinuxCage, Mask, Origin, Signals, candidates, close_all_but, disguise, leave,
+    now, null_over, raise_descriptor_limit,
 };
 use fullstop_core::machine::{Ask, Input, State};
 use fullstop_core::signal::Signal;
@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// The name it goes by, as long as the kernel allows.
-const NAME: &str = "fullstop-keeper";
+pub const NAME: &str = "fullstop-keeper";
 /// How often a guard that shows a stop under way hears of it.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// How many survivors are named on stderr; the report names them all.
@@ -33,6 +33,7 @@ pub struct Inheritance<'a> {
     pub blueprint: &'a Blueprint,
     pub mask: Mask,
     pub lifeline: Lifeline,
+    pub bell: Bell,
     /// Whose death means that nobody wants the run any more.
     pub hosts: Vec<OwnedFd>,
     pub guard: Option<Held>,
@@ -47,6 +48,7 @@ struct Keeper<'a> {
     engine: Engine<LinuxCage>,
     signals: Signals,
     lifeline: Option<Lifeline>,
+    bell: Bell,
     hosts: Vec<OwnedFd>,
     guard: Option<Held>,
     watched: bool,
@@ -62,10 +64,20 @@ struct Told {
     alive: usize,
 }
 
-/// Runs the keeper's whole life. Returns when there is nothing left to keep.
-pub fn keep(inheritance: Inheritance<'_>) {
-    let Inheritance { spec, blueprint, mask, lifeline, hosts, guard, own_session, watched, record } =
-        inheritance;
+/// Runs the keeper's whole life, until there is nothing left to keep.
+pub fn keep(inheritance: Inheritance<'_>) -> ! {
+    let Inheritance {
+        spec,
+        blueprint,
+        mask,
+        lifeline,
+        bell,
+        hosts,
+        guard,
+        own_session,
+        watched,
+        record,
+    } = inheritance;
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let made = prepare(spec, blueprint, mask, own_session);
     let (signals, cage, command, feed) = match made {
@@ -75,17 +87,17 @@ pub fn keep(inheritance: Inheritance<'_>) {
             let error = Some((FAILED, why));
             let outcome = Outcome { state, error, warning: None, named: Vec::new(), count: 0 };
             lifeline.send(&ToGuard::Outcome(outcome), None);
-            return;
+            leave()
         }
     };
     let state = State::new(&spec.plan, now());
-    let engine =
-        Engine::new(spec.plan.clone(), state, cage, record).with_command(command, feed);
+    let engine = Engine::new(spec.plan.clone(), state, cage, record).with_command(command, feed);
     let mut keeper = Keeper {
         spec,
         engine,
         signals,
         lifeline: Some(lifeline),
+        bell,
         hosts,
         guard,
         watched,
@@ -93,6 +105,7 @@ pub fn keep(inheritance: Inheritance<'_>) {
     };
     keeper.give_birth();
     keeper.live();
+    leave()
 }
 
 type Made = (Signals, LinuxCage, Command, Option<Feed>);
@@ -137,6 +150,9 @@ impl Keeper<'_> {
         if let (Some(lifeline), Some(leader)) = (&self.lifeline, self.engine.cage.leader()) {
             let born = ToGuard::Born { pid: leader.pid(), cage: self.engine.cage.kind() };
             lifeline.send(&born, leader.pidfd());
+            if self.spec.loudness == Loudness::Verbose {
+                self.bell.ring();
+            }
         }
         // From here on the command is on its own, and so are we.
         let _ = rustix::process::setsid();
@@ -151,7 +167,7 @@ impl Keeper<'_> {
             null_over(&null, &[0, 1, 2]);
         }
         let mut keep = self.engine.cage.descriptors();
-        keep.push(self.signals.as_fd().as_raw_fd());
+        keep.extend([self.signals.as_fd().as_raw_fd(), self.bell.as_fd().as_raw_fd()]);
         keep.extend(self.lifeline.as_ref().map(Lifeline::descriptor));
         keep.extend(self.hosts.iter().map(AsRawFd::as_raw_fd));
         keep.extend(self.guard.as_ref().and_then(Held::pidfd).map(|fd| fd.as_raw_fd()));
@@ -226,9 +242,10 @@ impl Keeper<'_> {
                     self.engine.tell(Input::Forward(signal));
                 }
                 Came::Message(ToKeeper::Continue, _) => {
-                    if let Some(leader) = self.engine.cage.leader() {
-                        let _ = leader.send(Signal::CONT);
-                    }
+                    // The shell has continued the whole job; only a leader that is
+                    // not in it has not heard.
+                    let leader = self.engine.cage.leader().filter(|leader| leader.is_stopped());
+                    let _ = leader.map(|leader| leader.send(Signal::CONT));
                 }
                 Came::Closed => {
                     self.lifeline = None;
@@ -246,11 +263,13 @@ impl Keeper<'_> {
     fn tell_guard(&mut self, news: &News) {
         if news.leader_continued {
             // A guard that stopped with its leader goes on with it.
-            let _ = self.guard.as_ref().map(|guard| guard.send(Signal::CONT));
+            let guard = self.guard.as_ref().filter(|guard| guard.is_stopped());
+            let _ = guard.map(|guard| guard.send(Signal::CONT));
         }
         if let Some(lifeline) = &self.lifeline {
             if let Some(signal) = news.leader_stopped {
                 lifeline.send(&ToGuard::LeaderStopped(signal), None);
+                self.bell.ring();
             }
             if news.leftovers {
                 for some in self.engine.record.leftovers.chunks(MEMBERS_AT_ONCE) {
@@ -278,6 +297,9 @@ impl Keeper<'_> {
         }
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::State { state: state.clone(), alive }, None);
+            if self.watched || self.spec.loudness == Loudness::Verbose {
+                self.bell.ring();
+            }
         }
         self.told.state = Some(state.clone());
         self.told.alive = alive;
@@ -287,9 +309,11 @@ impl Keeper<'_> {
     fn report(&mut self) {
         let state = &self.engine.state;
         let stuck = matches!(state, State::Stuck { .. });
-        let said = self.told.reported.as_ref().is_some_and(|said| {
-            matches!(said, State::Stuck { .. }) == stuck
-        });
+        let said = self
+            .told
+            .reported
+            .as_ref()
+            .is_some_and(|said| matches!(said, State::Stuck { .. }) == stuck);
         if said || !(stuck || state.is_over()) {
             return;
         }
@@ -308,6 +332,7 @@ impl Keeper<'_> {
         }
         self.told.reported = Some(state.clone());
         if stuck {
+            self.bell.ring();
             // The guard leaves now; what it leaves open must not be held by us.
             self.engine.feed = None;
             self.spec.report.take_if(|sink| !sink.is_replaceable());

@@ -4,6 +4,7 @@
 use fullstop_core::machine::{Ask, State};
 use fullstop_core::report::{CageKind, Member, Taken};
 use fullstop_core::signal::Signal;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -29,8 +30,14 @@ pub enum ToKeeper {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToGuard {
     /// The leader's pid; its pidfd comes along.
-    Born { pid: i32, cage: CageKind },
-    State { state: State, alive: usize },
+    Born {
+        pid: i32,
+        cage: CageKind,
+    },
+    State {
+        state: State,
+        alive: usize,
+    },
     Step(Taken),
     Leftovers(Vec<Member>),
     LeaderStopped(Signal),
@@ -57,6 +64,31 @@ pub const MEMBERS_AT_ONCE: usize = 100;
 
 #[derive(Debug)]
 pub struct Lifeline(OwnedFd);
+
+/// Wakes the guard for a message that cannot wait until the keeper's end. Most
+/// can, and a guard that sleeps through them costs nothing.
+#[derive(Debug)]
+pub struct Bell(OwnedFd);
+
+impl Bell {
+    pub fn new() -> io::Result<Bell> {
+        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub fn ring(&self) {
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    pub fn silence(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 /// What came in.
 pub enum Came<M> {
@@ -92,8 +124,7 @@ impl Lifeline {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let came =
-            recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, flags);
+        let came = recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, flags);
         let length = match came {
             Ok(message) => message.bytes,
             Err(Errno::AGAIN | Errno::INTR) => return Came::Nothing,

@@ -48,9 +48,7 @@ impl HostPolicy {
         match self {
             HostPolicy::Stop => parent > 0,
             HostPolicy::Ignore => false,
-            HostPolicy::Guess => {
-                !on_terminal && parent > 1 && !Origin::get().ignored(Signal::HUP)
-            }
+            HostPolicy::Guess => !on_terminal && parent > 1 && !Origin::get().ignored(Signal::HUP),
         }
     }
 }

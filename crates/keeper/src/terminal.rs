@@ -1,9 +1,10 @@
 //! The caller's terminal: given back as it was found, and one line while stopping.
 
+use fullstop_cage::linux::own_group;
 use fullstop_core::machine::{Climb, State};
 use fullstop_core::words::Moment;
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Pid, getpgrp};
+use rustix::process::Pid;
 use rustix::termios::{
     LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp,
 };
@@ -30,7 +31,7 @@ impl Terminal {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let tty = open("/dev/tty", flags, Mode::empty()).ok()?;
         let found = tcgetattr(&tty).ok();
-        let foreground = tcgetpgrp(&tty).is_ok_and(|group| group == getpgrp());
+        let foreground = is_in_foreground(&tty);
         Some(Terminal { tty, found, foreground, line_shown: false })
     }
 
@@ -39,7 +40,7 @@ impl Terminal {
     }
 
     fn in_foreground(&self) -> bool {
-        tcgetpgrp(&self.tty).is_ok_and(|group| group == getpgrp())
+        is_in_foreground(&self.tty)
     }
 
     fn is_raw(&self) -> bool {
@@ -72,8 +73,9 @@ impl Terminal {
             return;
         }
         // A job-control shell that was killed has left the terminal to its own group.
-        if !self.in_foreground() {
-            self.take_foreground(getpgrp());
+        // SIGTTOU is held back by the guard while it ends, so this cannot stop it.
+        if let Some(group) = Pid::from_raw(own_group()).filter(|_| !self.in_foreground()) {
+            let _ = tcsetpgrp(&self.tty, group);
         }
         let Some(found) = &self.found else { return };
         let changed = tcgetattr(&self.tty).is_ok_and(|now| {
@@ -86,11 +88,10 @@ impl Terminal {
             let _ = rustix::io::write(&self.tty, SANE);
         }
     }
+}
 
-    /// SIGTTOU is held back by the guard while it ends, so this cannot stop it.
-    fn take_foreground(&self, group: Pid) {
-        let _ = tcsetpgrp(&self.tty, group);
-    }
+fn is_in_foreground(tty: &OwnedFd) -> bool {
+    tcgetpgrp(tty).is_ok_and(|group| group.as_raw_pid() == own_group())
 }
 
 fn describe(state: &State, alive: usize, now: Moment) -> Option<String> {

@@ -28,10 +28,7 @@ pub struct Cast<'a> {
 
 impl<'a> Cast<'a> {
     pub fn new(contenders: &'a [Contender], results: &'a Results) -> Self {
-        Self {
-            contenders,
-            results,
-        }
+        Self { contenders, results }
     }
 
     pub fn name(&self, role: Role) -> Option<&'a str> {
@@ -69,23 +66,17 @@ impl<'a> Cast<'a> {
 pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
     let cast = Cast::new(contenders, results);
     let mut figures = Vec::new();
-    for (role, cage, at_most) in [
-        (Role::FullstopCgroup, "cgroup", STOP_CGROUP),
-        (Role::FullstopTree, "tree", STOP_TREE),
-    ] {
+    for (role, cage, at_most) in
+        [(Role::FullstopCgroup, "cgroup", STOP_CGROUP), (Role::FullstopTree, "tree", STOP_TREE)]
+    {
         for size in [100, 1000] {
-            let run = cast
-                .name(role)
-                .and_then(|name| cast.stop(name, size, false));
+            let run = cast.name(role).and_then(|name| cast.stop(name, size, false));
             let ratio = run.zip(cast.floor(size, false)).map(|(a, b)| a.ratio_to(b));
             let what = format!("stop-to-proof of {size}, {cage}, against the floor");
             figures.push(figure(what, "×", ratio, at_most));
         }
     }
-    for (role, cage) in [
-        (Role::FullstopCgroup, "cgroup"),
-        (Role::FullstopTree, "tree"),
-    ] {
+    for (role, cage) in [(Role::FullstopCgroup, "cgroup"), (Role::FullstopTree, "tree")] {
         for (young, when) in [(false, ""), (true, ", just started")] {
             let run = cast.name(role).and_then(|name| cast.stop(name, 1, young));
             let more = run
@@ -95,16 +86,9 @@ pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
             figures.push(figure(what, "ms", more, SINGLE_MS));
         }
     }
-    for (kind, what) in [
-        (SpawnKind::Exit, "a static true"),
-        (SpawnKind::ExitSystem, "/bin/true"),
-    ] {
-        let run = cast
-            .name(Role::FullstopCgroup)
-            .and_then(|name| cast.spawn(name, kind));
-        let tini = cast
-            .name(Role::Tini)
-            .and_then(|name| cast.spawn(name, kind));
+    for (kind, what) in [(SpawnKind::Exit, "a static true"), (SpawnKind::ExitSystem, "/bin/true")] {
+        let run = cast.name(Role::FullstopCgroup).and_then(|name| cast.spawn(name, kind));
+        let tini = cast.name(Role::Tini).and_then(|name| cast.spawn(name, kind));
         let ratio = run.zip(tini).map(|(run, tini)| run.ratio_to(tini));
         let what = format!("run {what}, cgroup, against tini -s -g");
         figures.push(figure(what, "×", ratio, RUN_TRUE));
@@ -115,43 +99,21 @@ pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
         };
         let row = results.memory.iter().find(|row| row.contender == name);
         let what = format!("PSS of keeper and guard, {name}");
-        figures.push(figure(
-            what,
-            "KiB",
-            row.map(|row| row.pss_kib_per_run),
-            PSS_KIB,
-        ));
+        figures.push(figure(what, "KiB", row.map(|row| row.pss_kib_per_run), PSS_KIB));
     }
     for role in [Role::FullstopCgroup, Role::FullstopTree] {
         let Some(name) = cast.name(role) else {
             continue;
         };
-        let mut rows = results
-            .survivors
-            .iter()
-            .filter(|row| row.contender == name)
-            .peekable();
+        let mut rows = results.survivors.iter().filter(|row| row.contender == name).peekable();
         #[expect(clippy::cast_precision_loss, reason = "a few hundred processes")]
-        let survivors = rows
-            .peek()
-            .is_some()
-            .then(|| rows.map(|row| row.survivors).sum::<usize>() as f64);
-        figures.push(figure(
-            format!("survivors, {name}"),
-            "processes",
-            survivors,
-            0.0,
-        ));
+        let survivors =
+            rows.peek().is_some().then(|| rows.map(|row| row.survivors).sum::<usize>() as f64);
+        figures.push(figure(format!("survivors, {name}"), "processes", survivors, 0.0));
     }
     figures
 }
 
 fn figure(what: String, unit: &'static str, measured: Option<f64>, at_most: f64) -> Figure {
-    Figure {
-        what,
-        unit,
-        measured,
-        at_most,
-        pass: measured.map(|measured| measured <= at_most),
-    }
+    Figure { what, unit, measured, at_most, pass: measured.map(|measured| measured <= at_most) }
 }

@@ -8,11 +8,10 @@ mod peers;
 mod show;
 
 use std::collections::HashMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fullstop_bench::plan::{Bits, Contender, Plan, Role};
+use fullstop_bench::plan::{Bits, Contender, Part, Plan, Role};
 use fullstop_bench::results::Results;
 use serde::Serialize;
 
@@ -22,34 +21,43 @@ use crate::{Outcome, needs};
 pub struct Options {
     quick: bool,
     check: bool,
+    parts: Vec<Part>,
     json: Option<PathBuf>,
     markdown: Option<PathBuf>,
 }
 
 impl Options {
     pub fn parse(words: &[&str]) -> Outcome<Self> {
-        let mut options = Self {
-            quick: false,
-            check: false,
-            json: None,
-            markdown: None,
-        };
+        let mut options =
+            Self { quick: false, check: false, parts: Vec::new(), json: None, markdown: None };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
-            let mut file = || {
-                let name = words.next().ok_or_else(|| format!("{word} takes a file"))?;
-                Ok::<_, String>(Some(PathBuf::from(name)))
+            let mut value = || {
+                let value = words.next().copied();
+                value.ok_or_else(|| format!("{word} takes a value"))
             };
             match word {
                 "--quick" => options.quick = true,
                 "--check" => options.check = true,
-                "--json" => options.json = file()?,
-                "--markdown" => options.markdown = file()?,
+                "--only" => options.parts.push(part(value()?)?),
+                "--json" => options.json = Some(value()?.into()),
+                "--markdown" => options.markdown = Some(value()?.into()),
                 _ => return Err(format!("unknown option {word}").into()),
             }
         }
+        if options.parts.is_empty() {
+            options.parts = Part::ALL.into();
+        }
         Ok(options)
     }
+}
+
+fn part(name: &str) -> Outcome<Part> {
+    let names = Part::ALL.map(Part::name);
+    Part::ALL
+        .into_iter()
+        .find(|part| part.name() == name)
+        .ok_or_else(|| format!("--only takes one of {}", names.join(", ")).into())
 }
 
 /// The whole of a bench, as it is written to the JSON file.
@@ -67,23 +75,14 @@ pub fn run(options: &Options) -> Outcome<bool> {
     }
     needs::provide(needs::PEERS);
     let target = Metadata::ask()?.target_directory;
-    let programs = build(
-        &[
-            "-p",
-            "fullstop-cli",
-            "-p",
-            "fullstop-zoo",
-            "-p",
-            "fullstop-bench",
-        ],
-        None,
-    )?;
+    let programs =
+        build(&["-p", "fullstop-cli", "-p", "fullstop-zoo", "-p", "fullstop-bench"], None)?;
     let workshop = target.join("bench");
-    std::fs::create_dir_all(&workshop)?;
-    let scratch = Scratch::make()?;
+    let scratch = fresh_dir(&workshop.join("scratch"))?;
     let plan = Plan {
         quick: options.quick,
-        scratch: scratch.0.clone(),
+        parts: options.parts.clone(),
+        scratch: scratch.clone(),
         bits: Bits {
             stamp: program(&programs, "bench-stamp")?,
             true_: program(&programs, "bench-true")?,
@@ -94,6 +93,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     };
     let results = measure(&program(&programs, "bench-measure")?, &plan)?;
 
+    std::fs::remove_dir_all(&scratch)?;
     let figures = judge::figures(&plan.contenders, &results);
     let text = show::markdown(&plan.contenders, &results, &figures, options.quick);
     println!("{text}");
@@ -112,9 +112,8 @@ pub fn run(options: &Options) -> Outcome<bool> {
 }
 
 fn program(programs: &HashMap<String, PathBuf>, name: &str) -> Outcome<PathBuf> {
-    let program = programs
-        .get(name)
-        .ok_or_else(|| format!("cargo built no program called {name}"))?;
+    let program =
+        programs.get(name).ok_or_else(|| format!("cargo built no program called {name}"))?;
     // Processes are told apart by the program they run, which the kernel names
     // without symbolic links.
     Ok(program.canonicalize()?)
@@ -169,21 +168,11 @@ fn measure(measurer: &Path, plan: &Plan) -> Outcome<Results> {
     Ok(serde_json::from_slice(&std::fs::read(&results_file)?)?)
 }
 
-/// A short-lived directory for FIFOs that every contender's command can reach,
-/// whatever user it became and whoever owns the build directory.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make() -> Outcome<Self> {
-        let dir = std::env::temp_dir().join(format!("fullstop-bench-{}", std::process::id()));
-        std::fs::create_dir(&dir)?;
-        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o755))?;
-        Ok(Self(dir))
+/// A directory for FIFOs and errands, emptied of what an interrupted bench left.
+fn fresh_dir(dir: &Path) -> Outcome<PathBuf> {
+    if dir.exists() {
+        std::fs::remove_dir_all(dir)?;
     }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    std::fs::create_dir_all(dir)?;
+    Ok(dir.canonicalize()?)
 }

@@ -24,9 +24,7 @@ fn prefixes() -> Vec<Contender> {
     let prefix = |name: &str, role, prefix: &[&str]| {
         // By its full path: nobody's figures shall hold a search through PATH.
         let program = needs::find(prefix[0]);
-        let missing = program
-            .is_none()
-            .then(|| format!("{} is not installed", prefix[0]));
+        let missing = program.is_none().then(|| format!("{} is not installed", prefix[0]));
         let mut prefix = words(prefix);
         if let Some(program) = program {
             prefix[0] = program.display().to_string();
@@ -40,11 +38,8 @@ fn prefixes() -> Vec<Contender> {
             missing,
         }
     };
-    let mut systemd = prefix(
-        "systemd-run --scope",
-        Role::Peer,
-        &["systemd-run", "--scope", "--quiet", "--"],
-    );
+    let mut systemd =
+        prefix("systemd-run --scope", Role::Peer, &["systemd-run", "--scope", "--quiet", "--"]);
     if systemd.missing.is_none() && !succeeds(&mut quiet(&systemd.prefix, &["true"])) {
         systemd.missing = Some("systemd does not run here".to_owned());
     }
@@ -54,15 +49,7 @@ fn prefixes() -> Vec<Contender> {
         prefix(
             "bubblewrap",
             Role::Peer,
-            &[
-                "bwrap",
-                "--unshare-pid",
-                "--die-with-parent",
-                "--dev-bind",
-                "/",
-                "/",
-                "--",
-            ],
+            &["bwrap", "--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--"],
         ),
         prefix("timeout -k", Role::Peer, &["timeout", "-k", "5", "600"]),
         systemd,
@@ -72,23 +59,17 @@ fn prefixes() -> Vec<Contender> {
 /// Libraries for Rust: one small program, with a lock file of its own.
 fn rust(sources: &Path, workshop: &Path) -> Vec<Contender> {
     let manifest = sources.join("Cargo.toml").display().to_string();
-    let built = build(
-        &["--locked", "--manifest-path", &manifest],
-        Some(&workshop.join("peers")),
-    )
-    .and_then(|programs| {
-        let program = programs.get("bench-peers").ok_or("no program was built")?;
-        Ok(program.display().to_string())
-    })
-    .map_err(|error| error.to_string());
+    let built = build(&["--locked", "--manifest-path", &manifest], Some(&workshop.join("peers")))
+        .and_then(|programs| {
+            let program = programs.get("bench-peers").ok_or("no program was built")?;
+            Ok(program.display().to_string())
+        })
+        .map_err(|error| error.to_string());
     ["process-wrap", "processkit"]
         .map(|name| {
             library(
                 name,
-                built
-                    .clone()
-                    .map(|program| vec![program, name.to_owned()])
-                    .map_err(Into::into),
+                built.clone().map(|program| vec![program, name.to_owned()]).map_err(Into::into),
             )
         })
         .into()
@@ -104,10 +85,7 @@ fn node(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
         let npm = "npm install --silent --no-audit --no-fund --no-package-lock";
         one_command(npm, &dir)?;
     }
-    Ok(vec![
-        "node".to_owned(),
-        dir.join("peer.js").display().to_string(),
-    ])
+    Ok(vec!["node".to_owned(), dir.join("peer.js").display().to_string()])
 }
 
 fn python(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
@@ -119,10 +97,7 @@ fn python(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
     if !succeeds(&mut quiet(&installed, &["-c", "import psutil"])) {
         one_command("venv/bin/python -m pip install --quiet psutil", workshop)?;
     }
-    Ok(vec![
-        python.display().to_string(),
-        sources.join("peer.py").display().to_string(),
-    ])
+    Ok(vec![python.display().to_string(), sources.join("peer.py").display().to_string()])
 }
 
 /// A library, in a program that knows `run CMD…` and `serve`.

@@ -75,9 +75,7 @@ fn overview(contenders: &[Contender], results: &Results, cast: &Cast) -> String 
             row.push(times(ratio(kind, Role::Floor)));
             row.push(times(ratio(kind, Role::Tini)));
         }
-        row.push(memory.map_or(NOTHING.to_owned(), |row| {
-            format!("{:.0}", row.pss_kib_per_run)
-        }));
+        row.push(memory.map_or(NOTHING.to_owned(), |row| format!("{:.0}", row.pss_kib_per_run)));
         row.push(survivors(results, name));
         rows.push(row);
     }
@@ -96,11 +94,7 @@ fn overview(contenders: &[Contender], results: &Results, cast: &Cast) -> String 
 }
 
 fn survivors(results: &Results, name: &str) -> String {
-    let rows: Vec<_> = results
-        .survivors
-        .iter()
-        .filter(|row| row.contender == name)
-        .collect();
+    let rows: Vec<_> = results.survivors.iter().filter(|row| row.contender == name).collect();
     if rows.is_empty() {
         return NOTHING.to_owned();
     }
@@ -121,24 +115,15 @@ fn stops(results: &Results, cast: &Cast) -> String {
         let floor = cast.floor(size, young);
         let ratio = |name: &str| {
             let sample = cast.stop(name, size, young)?;
-            Some((
-                sample.ratio_to(floor?),
-                sample.median_ms() - floor?.median_ms(),
-            ))
+            Some((sample.ratio_to(floor?), sample.median_ms() - floor?.median_ms()))
         };
         let cell = |name: &str| {
-            ratio(name).map_or(NOTHING.to_owned(), |(ratio, more)| {
-                format!("{ratio:.2} × ({more:+.2} ms)")
-            })
+            ratio(name)
+                .map_or(NOTHING.to_owned(), |(ratio, more)| format!("{ratio:.2} × ({more:+.2} ms)"))
         };
         let role = |role| cast.name(role).map_or(NOTHING.to_owned(), cell);
-        let mut row = vec![format!(
-            "{size}{}",
-            if young { ", just started" } else { "" }
-        )];
-        row.push(floor.map_or(NOTHING.to_owned(), |floor| {
-            format!("{:.2} ms", floor.median_ms())
-        }));
+        let mut row = vec![format!("{size}{}", if young { ", just started" } else { "" })];
+        row.push(floor.map_or(NOTHING.to_owned(), |floor| format!("{:.2} ms", floor.median_ms())));
         row.extend(FLOORS.map(|name| times(ratio(name).map(|(ratio, _)| ratio))));
         row.push(cell(FLOOR_REAPED));
         row.push(role(Role::FullstopCgroup));
@@ -165,26 +150,14 @@ fn stops(results: &Results, cast: &Cast) -> String {
 fn peers_stopping(contenders: &[Contender], results: &Results, cast: &Cast) -> String {
     let mut rows = Vec::new();
     for contender in contenders {
-        let found = results
-            .stop
-            .iter()
-            .find(|row| row.contender == contender.name && row.size == 100);
+        let found =
+            results.stop.iter().find(|row| row.contender == contender.name && row.size == 100);
         if let Some(row) = found {
-            let ratio = cast
-                .floor(100, false)
-                .map(|floor| row.sample.ratio_to(floor));
-            rows.push(vec![
-                contender.name.clone(),
-                times(ratio),
-                row.alive_at_return.to_string(),
-            ]);
+            let ratio = cast.floor(100, false).map(|floor| row.sample.ratio_to(floor));
+            rows.push(vec![contender.name.clone(), times(ratio), row.alive_at_return.to_string()]);
         }
     }
-    let head = [
-        "told to stop 100 processes",
-        "returned after, × floor",
-        "alive then, at most",
-    ];
+    let head = ["told to stop 100 processes", "returned after, × floor", "alive then, at most"];
     format!(
         "All of them obey SIGTERM here. fullstop is told to kill at once; each peer stops in its own way.\n\n{}",
         table(&head, &rows)
@@ -202,10 +175,7 @@ fn animals(contenders: &[Contender], results: &Results) -> String {
         return String::new();
     }
     let mut rows = Vec::new();
-    for contender in contenders
-        .iter()
-        .filter(|c| c.takes_part() && !c.prefix.is_empty())
-    {
+    for contender in contenders.iter().filter(|c| c.takes_part() && !c.prefix.is_empty()) {
         let mut row = vec![contender.name.clone()];
         row.extend(names.iter().map(|animal| {
             let found = results
@@ -234,9 +204,7 @@ fn notes(contenders: &[Contender], results: &Results) -> String {
     let absolute = |role, kind| {
         cast.name(role)
             .and_then(|name| cast.spawn(name, kind))
-            .map_or(NOTHING.to_owned(), |sample| {
-                format!("{:.2} ms", sample.median_ms())
-            })
+            .map_or(NOTHING.to_owned(), |sample| format!("{:.2} ms", sample.median_ms()))
     };
     let mut text = format!(
         "Note: posix_spawn reached exec after {}, its `true` was over after {}; tini's after {}.\n",
@@ -263,9 +231,8 @@ fn verdicts(figures: &[Figure]) -> String {
             Some(false) => "MISS",
             None => "none",
         };
-        let measured = figure
-            .measured
-            .map_or(NOTHING.to_owned(), |measured| format!("{measured:.2}"));
+        let measured =
+            figure.measured.map_or(NOTHING.to_owned(), |measured| format!("{measured:.2}"));
         let _ = writeln!(
             text,
             "{verdict}  {measured:>8} {} (at most {})  {}",

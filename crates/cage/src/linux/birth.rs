@@ -157,8 +157,11 @@ fn prepare(command: &Command, mask: &Mask, cgroup: Option<BorrowedFd<'_>>) -> Re
     // SAFETY: async-signal-safe calls with pointers to strings that live on.
     unsafe {
         if let Some(cgroup) = cgroup {
-            let procs =
-                libc::openat(cgroup.as_raw_fd(), c"cgroup.procs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            let procs = libc::openat(
+                cgroup.as_raw_fd(),
+                c"cgroup.procs".as_ptr(),
+                libc::O_WRONLY | libc::O_CLOEXEC,
+            );
             if procs < 0 || libc::write(procs, c"0".as_ptr().cast(), 1) != 1 {
                 return Err(Stage::Cgroup);
             }
@@ -190,8 +193,7 @@ fn prepare(command: &Command, mask: &Mask, cgroup: Option<BorrowedFd<'_>>) -> Re
 /// Tries each candidate. Returns only if none could be executed, with errno set.
 fn execute(exec: &Exec, command: &Command) -> (Stage, i32) {
     let mut refused = None;
-    for (which, file) in command.candidates.iter().enumerate() {
-        let which = which as i32;
+    for (which, file) in (0..).zip(&command.candidates) {
         // SAFETY: all pointers are to strings of this process, in lists that end
         // with null; the script list is only changed in this copy of the memory.
         unsafe {

@@ -2,6 +2,7 @@
 
 use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
+use super::groups::own_group;
 use super::held::Held;
 use super::kin::walk;
 use super::procfs::{self, Stat};
@@ -61,6 +62,8 @@ pub struct LinuxCage {
     walked: Option<Instant>,
     /// The last walk met nobody alive, though there are still children.
     only_dead: bool,
+    /// Survivors of a tree that is not ours any more; see [`LinuxCage::follow`].
+    followed: Option<Vec<Held>>,
 }
 
 impl LinuxCage {
@@ -75,7 +78,9 @@ impl LinuxCage {
         let cgroup = match (made, blueprint.wanted) {
             (Ok(cgroup), _) => Some(cgroup),
             (Err(why), Wanted::Cgroup) => {
-                return Err(format!("no cgroup to be had: {why} (--cage auto takes the next best)"));
+                return Err(format!(
+                    "no cgroup to be had: {why} (--cage auto takes the next best)"
+                ));
             }
             (Err(_), Wanted::Auto | Wanted::Tree) => None,
         };
@@ -94,8 +99,36 @@ impl LinuxCage {
     }
 
     fn with(wanted: Wanted, cgroup: Option<Cgroup>, mask: Mask, leader: Option<Held>) -> LinuxCage {
-        let pgid = rustix::process::getpgrp().as_raw_pid();
-        LinuxCage { wanted, cgroup, mask, birth: None, leader, pgid, walked: None, only_dead: false }
+        let pgid = own_group();
+        LinuxCage {
+            wanted,
+            cgroup,
+            mask,
+            birth: None,
+            leader,
+            pgid,
+            walked: None,
+            only_dead: false,
+            followed: None,
+        }
+    }
+
+    /// Goes on as a copy that is not their parent: a guard that must return while
+    /// its tree is stuck leaves one behind. It can hold the survivors and see them
+    /// die, but it cannot say ECHILD, so that its proof is the weaker one.
+    pub fn follow(&mut self) {
+        let mut survivors = Vec::new();
+        walk(|held, stat| survivors.extend(held.again().filter(|_| stat.is_alive())));
+        self.followed = Some(survivors);
+    }
+
+    fn proof_by_following(&mut self, survivors: &[Held]) -> Option<Proof> {
+        let dead = survivors.iter().all(Held::is_dead);
+        match &mut self.cgroup {
+            _ if !dead => None,
+            None => Some(Proof::ScanClean),
+            Some(cgroup) => cgroup.remove().then_some(Proof::CgroupEmpty),
+        }
     }
 
     pub fn leader(&self) -> Option<&Held> {
@@ -125,25 +158,10 @@ impl LinuxCage {
         }
     }
 
-    /// Sends to every proven descendant that `meant` picks.
-    fn signal_tree(&mut self, signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
-        let mut round = Round::default();
-        walk(|held, stat| {
-            if !stat.is_alive() {
-                return;
-            }
-            round.alive += 1;
-            if meant(stat) && tell(held, stat, signal) {
-                round.signalled += 1;
-            }
-        });
-        round
-    }
-
     /// The kill loop's one round without a cgroup: parents first, each on sight.
     fn kill_tree(&mut self) -> Round {
         self.walked = Some(Instant::now());
-        let round = self.signal_tree(Signal::KILL, |_| true);
+        let round = signal_tree(Signal::KILL, |_| true);
         self.only_dead = round.alive == 0;
         round
     }
@@ -234,6 +252,21 @@ impl LinuxCage {
     }
 }
 
+/// Sends to every proven descendant that `meant` picks.
+fn signal_tree(signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
+    let mut round = Round::default();
+    walk(|held, stat| {
+        if !stat.is_alive() {
+            return;
+        }
+        round.alive += 1;
+        if meant(stat) && tell(held, stat, signal) {
+            round.signalled += 1;
+        }
+    });
+    round
+}
+
 /// Whoever is stopped hears it only when continued.
 fn tell(held: &Held, stat: &Stat, signal: Signal) -> bool {
     let told = held.send(signal).is_ok();
@@ -270,16 +303,21 @@ impl Cage for LinuxCage {
                 };
                 Round { alive, signalled: usize::from(told) }
             }
-            Whom::Children => self.signal_tree(signal, |stat| stat.ppid == own),
+            Whom::Children => signal_tree(signal, |stat| stat.ppid == own),
             Whom::Group => {
                 let pgid = self.leader_pgid();
-                self.signal_tree(signal, |stat| stat.pgid == pgid)
+                signal_tree(signal, |stat| stat.pgid == pgid)
             }
-            Whom::Tree => self.signal_tree(signal, |_| true),
+            Whom::Tree => signal_tree(signal, |_| true),
         }
     }
 
     fn kill(&mut self) -> Round {
+        if let Some(survivors) = &self.followed {
+            let _ = self.cgroup.as_ref().map(Cgroup::kill);
+            let signalled = survivors.iter().filter(|held| held.send(Signal::KILL).is_ok()).count();
+            return Round { alive: survivors.len(), signalled };
+        }
         let Some(cgroup) = &self.cgroup else { return self.kill_tree() };
         let first = self.walked.is_none();
         if first {
@@ -318,6 +356,11 @@ impl Cage for LinuxCage {
 
     fn look(&mut self) -> Look {
         let mut look = Look::default();
+        if let Some(survivors) = self.followed.take() {
+            look.proof = self.proof_by_following(&survivors);
+            self.followed = Some(survivors);
+            return look;
+        }
         let children = self.reap(&mut look);
         self.hear_birth(&mut look);
         if self.birth.is_some() {

@@ -1,6 +1,6 @@
 //! A cgroup of our own, beneath the one we are in. See cgroups(7).
 
-use super::procfs::numbers;
+use super::procfs::{self, numbers};
 use rustix::fs::{Mode, OFlags, open};
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ pub struct Site(PathBuf);
 impl Site {
     /// Finds it through mountinfo, in unified and hybrid layouts alike.
     pub fn find() -> Result<Site, String> {
-        let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        let read = |path: &str| procfs::text(path).map_err(|error| format!("{path}: {error}"));
         let own = read("/proc/self/cgroup")?;
         let mounts = read("/proc/self/mountinfo")?;
         locate(&own, &mounts).map(Site).ok_or_else(|| "no cgroup v2 is mounted".to_owned())
@@ -96,7 +96,7 @@ impl Cgroup {
 
     pub fn is_populated(&self) -> bool {
         // Gone is as empty as it gets.
-        let events = fs::read_to_string(self.path.join("cgroup.events")).unwrap_or_default();
+        let events = procfs::text(self.path.join("cgroup.events")).unwrap_or_default();
         events.lines().any(|line| line == "populated 1")
     }
 

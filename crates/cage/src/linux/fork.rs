@@ -94,7 +94,14 @@ unsafe fn clone(exit_signal: Signal) -> io::Result<Fork> {
     // SAFETY: no memory is shared and no pointer is followed. The order of the
     // arguments differs between machines, but the ones behind the flags are null.
     let done = unsafe {
-        libc::syscall(libc::SYS_clone, libc::c_long::from(exit_signal.number()), null, null, null, null)
+        libc::syscall(
+            libc::SYS_clone,
+            libc::c_long::from(exit_signal.number()),
+            null,
+            null,
+            null,
+            null,
+        )
     };
     match done {
         0 => Ok(Fork::Child),

@@ -8,6 +8,7 @@
 use super::procfs::{Stat, stat};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open};
 use std::io;
@@ -96,6 +97,19 @@ impl Held {
         !matches!(self.send_number(0), Err(error) if error.raw_os_error() == Some(libc::ESRCH))
     }
 
+    /// A second hold on the same process; not possible without a pidfd.
+    pub fn again(&self) -> Option<Held> {
+        let fd = self.pidfd()?.try_clone_to_owned().ok()?;
+        Some(Held { pid: self.pid, grip: Grip::Pidfd(fd) })
+    }
+
+    /// Whether all its threads have exited. Without a pidfd nobody can tell.
+    pub fn is_dead(&self) -> bool {
+        let Some(pidfd) = self.pidfd() else { return false };
+        let mut fds = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
     pub fn is_stopped(&self) -> bool {
         stat(self.pid()).is_some_and(|stat| stat.is_stopped()) && self.is_unreaped()
     }
@@ -160,7 +174,8 @@ pub fn watch_parent() -> io::Result<OwnedFd> {
 pub fn inode(pid: i32) -> Option<u64> {
     const PIDFS_MAGIC: u64 = 0x5049_4446;
     let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    let on_pidfs = rustix::fs::fstatfs(&fd).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PIDFS_MAGIC));
+    let on_pidfs =
+        rustix::fs::fstatfs(&fd).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PIDFS_MAGIC));
     if !on_pidfs {
         return None;
     }

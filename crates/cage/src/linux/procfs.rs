@@ -3,7 +3,8 @@
 use fullstop_core::report::Member;
 use rustix::fs::{Mode, OFlags, open};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
+use std::path::Path;
 
 /// The fields of `/proc/PID/stat` that decide anything. See proc_pid_stat(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,9 +66,18 @@ fn read_into(path: &str, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::read(&file, buffer)?)
 }
 
+/// A whole file of /proc or of a cgroup. Their sizes read as zero, so that the
+/// standard library would begin with a few bytes and ask again and again.
+pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    const USUAL: usize = 8 * 1024;
+    let mut text = String::with_capacity(USUAL);
+    fs::File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// A list of numbers, as in `children` and `cgroup.procs`.
 pub fn numbers(path: &str) -> io::Result<Vec<i32>> {
-    let text = fs::read_to_string(path)?;
+    let text = text(path)?;
     Ok(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
 }
 

@@ -130,3 +130,9 @@ pub fn stop_self_by(signal: Signal) {
     // SAFETY: our own pid, and no memory is touched.
     unsafe { libc::kill(libc::getpid(), signal.number()) };
 }
+
+/// Ends this process at once; there is nothing to flush and nobody to tell.
+pub fn leave() -> ! {
+    // SAFETY: never returns, touches no memory.
+    unsafe { libc::_exit(0) }
+}

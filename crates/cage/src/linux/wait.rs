@@ -12,7 +12,10 @@ pub enum Waited {
     Nobody,
     /// There are children, and nothing to tell of them.
     NotYet,
-    Changed { pid: i32, change: Change },
+    Changed {
+        pid: i32,
+        change: Change,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -98,10 +98,7 @@ impl<'a> Reader<'a> {
                 }
             }
             if !self.eat(',') {
-                return Ok(Ladder {
-                    soft,
-                    kill: KILL_PATIENCE,
-                });
+                return Ok(Ladder { soft, kill: KILL_PATIENCE });
             }
         }
     }
@@ -123,10 +120,7 @@ impl<'a> Reader<'a> {
             (Action::CloseStdin | Action::Input(_), Some((position, target)))
                 if target != Target::Leader =>
             {
-                Err((
-                    position,
-                    format!("only the leader has a stdin to reach, not the {target}"),
-                ))
+                Err((position, format!("only the leader has a stdin to reach, not the {target}")))
             }
             (action, target) => Ok(Rung::Soft(Step {
                 action,
@@ -146,10 +140,7 @@ impl<'a> Reader<'a> {
                 self.rest().starts_with('"')
             };
             if !written {
-                return Err((
-                    self.at,
-                    r#"input needs a text, as in input:"/exit\n""#.to_owned(),
-                ));
+                return Err((self.at, r#"input needs a text, as in input:"/exit\n""#.to_owned()));
             }
             let text = self.quoted()?;
             self.skip_spaces();
@@ -165,15 +156,10 @@ impl<'a> Reader<'a> {
         }
         let (start, name) = self.until(&['@', ':', ',', '"']);
         let known = [Target::Leader, Target::Group, Target::Tree];
-        let target = known
-            .into_iter()
-            .find(|t| t.to_string().eq_ignore_ascii_case(name));
+        let target = known.into_iter().find(|t| t.to_string().eq_ignore_ascii_case(name));
         match target {
             Some(target) => Ok(Some((start, target))),
-            None => Err((
-                start,
-                format!("unknown target {name:?} (leader, group or tree)"),
-            )),
+            None => Err((start, format!("unknown target {name:?} (leader, group or tree)"))),
         }
     }
 
@@ -219,16 +205,11 @@ impl<'a> Reader<'a> {
             'e' => Ok('\x1b'),
             '"' | '\\' => Ok(c),
             'x' => {
-                let digits = rest
-                    .get(1..3)
-                    .filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+                let digits = rest.get(1..3).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
                 let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
                 // Above 7f a byte is no character of its own.
                 let code = code.filter(u8::is_ascii).ok_or_else(|| {
-                    (
-                        start,
-                        r"\x needs two hexadecimal digits, 00 to 7f".to_owned(),
-                    )
+                    (start, r"\x needs two hexadecimal digits, 00 to 7f".to_owned())
                 })?;
                 self.at += 2;
                 Ok(char::from(code))

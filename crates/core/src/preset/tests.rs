@@ -10,10 +10,7 @@ fn found(line: &str) -> Option<String> {
 #[test]
 fn the_data_is_whole() {
     let data: Data = serde_json::from_str(TEXT).unwrap();
-    assert_eq!(
-        names(),
-        ["claude", "codex", "gemini", "opencode", "goose", "aider"]
-    );
+    assert_eq!(names(), ["claude", "codex", "gemini", "opencode", "goose", "aider"]);
     for agent in &data.agents {
         let ladder: Ladder = agent.ladder.parse().unwrap();
         assert_eq!(ladder.to_string(), agent.ladder);
@@ -48,10 +45,7 @@ fn finds_agents_however_they_are_started() {
         ("npm x @openai/codex", "codex"),
         ("bunx --bun @openai/codex", "codex"),
         ("bun x @openai/codex", "codex"),
-        (
-            "bun run /x/node_modules/@openai/codex/bin/codex.js",
-            "codex",
-        ),
+        ("bun run /x/node_modules/@openai/codex/bin/codex.js", "codex"),
         ("pnpm dlx @google/gemini-cli", "gemini"),
         ("pnpm exec gemini", "gemini"),
         ("yarn dlx @openai/codex", "codex"),
@@ -65,14 +59,8 @@ fn finds_agents_however_they_are_started() {
         ("python -m aider", "aider"),
         ("python3.12 -X dev -m aider --model x", "aider"),
         ("python3 /home/u/.local/bin/aider", "aider"),
-        (
-            "node /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js -p",
-            "claude",
-        ),
-        (
-            "node --no-warnings /x/node_modules/a/node_modules/@openai/codex/bin/codex.js",
-            "codex",
-        ),
+        ("node /usr/lib/node_modules/@anthropic-ai/claude-code/cli.js -p", "claude"),
+        ("node --no-warnings /x/node_modules/a/node_modules/@openai/codex/bin/codex.js", "codex"),
         ("node --require ./a.js /usr/bin/gemini", "gemini"),
         ("env claude", "claude"),
         ("env -i -u HOME A=1 B=c=d claude -p", "claude"),

@@ -5,16 +5,18 @@ use std::time::Duration;
 use fullstop_core::machine::{Effect, Input, Leader, Rest, State, Whom};
 use fullstop_core::words::{Moment, Reason};
 
+use crate::world::Hand;
+
 /// The history of a run, as far as the laws need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// The first law that was broken.
     pub fault: Option<Fault>,
     first: Option<(Reason, Moment)>,
-    proof: bool,
+    pub proof: bool,
     spawned: bool,
     kill_ordered: bool,
-    pub kill_done: bool,
+    pub killed_by: Option<Hand>,
     pub told: Option<Told>,
     pub was_stuck: bool,
 }
@@ -49,10 +51,8 @@ impl Seen {
         now: Moment,
         longest: Duration,
     ) {
-        let proof = matches!(
-            input,
-            Input::Extinct(_) | Input::LeaderExited { rest: Rest::Gone(_), .. }
-        );
+        let proof =
+            matches!(input, Input::Extinct(_) | Input::LeaderExited { rest: Rest::Gone(_), .. });
         self.proof |= proof;
         let fault = self
             .reason_fault(after, now)
@@ -121,10 +121,16 @@ impl Seen {
         }
     }
 
+    /// What only the keeper knew is lost. A reason that nobody was told of is none.
+    pub fn keeper_died(&mut self, handed: &State) {
+        self.proof = false;
+        self.first = self.first.filter(|_| handed.reason().is_some());
+    }
+
     /// Looks at an order that was carried out.
-    pub fn done(&mut self, order: &Effect, machine: &State) {
+    pub fn done(&mut self, order: &Effect, machine: &State, hand: Hand) {
         match (order, machine) {
-            (Effect::Kill, _) => self.kill_done = true,
+            (Effect::Kill, _) => self.killed_by = Some(hand),
             (Effect::Report, State::Ended { .. }) => self.told = Some(Told::Ended),
             (Effect::Report, State::Stuck { .. }) => self.told = Some(Told::Stuck),
             (Effect::Report, State::Released { .. }) => self.told = Some(Told::Released),

@@ -1,66 +1,66 @@
 //! The machine in all its possible surroundings, explored to the end.
 
+mod broken;
 mod faults;
+mod laws;
 mod world;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fullstop_core::machine::{self, Ask, Climb, Input, Leader, Plan, State, Stop};
+use fullstop_core::machine::{self, Ask, Climb, Input, Leader, Plan, Rest, State, Stop};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{OnExit, Reason};
-use stateright::{Checker, Model, Property};
+use fullstop_core::words::OnExit;
+use stateright::{Checker, HasDiscoveries, Model, Property};
 
-use faults::{Fault, Told};
-use world::{Decide, Exec, Happens, Left, World};
+use world::{Decide, Happens, Left, World};
 
 /// How people and harnesses ask.
-const ASKS: [Ask; 4] = [
-    Ask::Plain,
-    Ask::Signal(Signal::INT),
-    Ask::Terminal(Signal::INT),
-    Ask::Terminal(Signal::HUP),
+const ASKS: [Ask; 4] =
+    [Ask::Plain, Ask::Signal(Signal::INT), Ask::Terminal(Signal::INT), Ask::Terminal(Signal::HUP)];
+
+/// Nothing happens but birth, forks, deaths and time.
+pub const QUIET: Left =
+    Left { asks: 0, kills: 0, hosts: 0, waits: 0, retries: 1, freezes: 0, thaws: 0, keepers: 0 };
+
+/// What may happen together. All of it at once is explored as well, but takes minutes: see the
+/// last test.
+const TOGETHER: [Left; 5] = [
+    // People ask again, early and late, and ask for the kill.
+    Left { asks: 2, kills: 1, waits: 1, ..QUIET },
+    // The keeper dies while they do.
+    Left { asks: 1, kills: 1, keepers: 1, ..QUIET },
+    // The host dies, and so does the keeper.
+    Left { asks: 1, hosts: 1, keepers: 1, ..QUIET },
+    // A member cannot be killed until it is thawed.
+    Left { asks: 1, freezes: 1, thaws: 1, retries: 2, keepers: 1, ..QUIET },
+    // A member can never be killed.
+    Left { asks: 1, freezes: 1, retries: 2, ..QUIET },
 ];
 
-struct Surroundings {
+const EVERYTHING: Left =
+    Left { asks: 1, kills: 1, hosts: 1, waits: 1, retries: 1, freezes: 1, thaws: 1, keepers: 1 };
+
+/// A kind of state and the fact that met it.
+type Row = (&'static str, &'static str);
+
+pub struct Surroundings {
     plans: Vec<Plan>,
     left: Left,
     decide: Decide,
-    rows: Arc<Mutex<BTreeSet<(&'static str, &'static str)>>>,
+    /// The rows of the machine's table that were used.
+    rows: Arc<Mutex<BTreeSet<Row>>>,
 }
 
-fn kind(state: &State) -> &'static str {
-    match state {
-        State::Starting { born: false, .. } => "starting",
-        State::Starting { born: true, .. } => "born",
-        State::Running { leader: Leader::Alive, .. } => "running",
-        State::Running { .. } => "running, leader gone",
-        State::Stopping(Stop { climb: Climb::Soft { .. }, .. }) => "asking",
-        State::Stopping(Stop { climb: Climb::Kill { .. }, .. }) => "killing",
-        State::Stuck { .. } => "stuck",
-        State::Ended { .. } => "ended",
-        State::Released { .. } => "released",
+impl Surroundings {
+    fn new(left: Left, decide: Decide) -> Surroundings {
+        Surroundings { plans: plans(), left, decide, rows: Arc::default() }
     }
-}
-fn input_kind(input: Input) -> &'static str {
-    match input {
-        Input::CageReady => "cage",
-        Input::LeaderRuns => "runs",
-        Input::SpawnFailed => "failed",
-        Input::LeaderExited {..} => "exit",
-        Input::Extinct(_) => "extinct",
-        Input::Ask(_) => "ask",
-        Input::Kill => "kill",
-        Input::Forward(_) => "forward",
-        Input::HostGone => "host",
-        Input::KeeperDied => "keeper",
-        Input::Tick => "tick",
-    }
-}
 
-fn keeps(world: &World, fault: Fault) -> bool {
-    world.seen.fault != Some(fault)
+    pub fn plan(&self, world: &World) -> &Plan {
+        &self.plans[world.plan]
+    }
 }
 
 impl Model for Surroundings {
@@ -77,80 +77,157 @@ impl Model for Surroundings {
     }
 
     fn next_state(&self, world: &World, what: Happens) -> Option<World> {
-        let rows = |state: &State, input| {
-            self.rows.lock().unwrap().insert((kind(state), input_kind(input)));
+        let note = |state: &State, fact| {
+            self.rows.lock().unwrap().insert((state_name(state), fact));
         };
-        Some(world.after(what, &self.plans[world.plan], self.decide, rows))
+        Some(world.after(what, self.plan(world), self.decide, note))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
-            Property::always("ended only with a proof", |_, w: &World| {
-                keeps(w, Fault::EndedWithoutProof)
-                    && !(matches!(w.machine, State::Ended { .. }) && w.anybody_lives())
-            }),
-            Property::always("the first reason stays", |_, w: &World| keeps(w, Fault::ReasonChanged)),
-            Property::always("no order after the proof", |_, w: &World| keeps(w, Fault::OrderAfterProof)),
-            Property::always("born once, and not after a stop", |_, w: &World| keeps(w, Fault::BornTwiceOrTooLate)),
-            Property::always("nobody is asked after the kill", |_, w: &World| keeps(w, Fault::AskedAfterKill)),
-            Property::always("no dead leader is asked", |_, w: &World| keeps(w, Fault::DeadLeaderAsked)),
-            Property::always("a stop is over in time", |_, w: &World| keeps(w, Fault::TooLate)),
-            Property::always("every path comes to an end", |m: &Self, w: &World| {
-                let over = match w.machine {
-                    State::Ended { .. } | State::Released { .. } | State::Stuck { .. } => true,
-                    State::Running { leader: Leader::Gone(_), deadline: None } => m.plans[w.plan].on_exit == OnExit::Wait && w.anybody_lives(),
-                    _ => false,
-                };
-                over || !w.possible().is_empty() || w.seen.fault.is_some()
-            }),
-            Property::always("a stuck run ends when it can", |_, w: &World| {
-                !matches!(w.machine, State::Stuck { .. }) || w.anybody_lives() || !w.possible().is_empty()
-            }),
-            Property::always("stuck only after a kill", |_, w: &World| {
-                !matches!(w.machine, State::Stuck { .. }) || w.seen.kill_done
-            }),
-            Property::always("told", |_, w: &World| {
-                if !w.possible().is_empty() {return true;}
-                match w.machine {
-                    State::Ended{..} => w.seen.told == Some(Told::Ended),
-                    State::Stuck{..} => w.seen.told == Some(Told::Stuck),
-                    State::Released{..} => w.seen.told == Some(Told::Released),
-                    _ => true,
-                }
-            }),
-            Property::always("unborn has no exit", |_, w: &World| {
-                !(w.exec == Exec::Failed{told:true} && matches!(w.machine, State::Ended{leader: Leader::Gone(_), ..}))
-            }),
-            Property::sometimes("stuck, then ended", |_, w: &World| w.seen.was_stuck && matches!(w.machine, State::Ended{..})),
-            Property::sometimes("released", |_, w: &World| matches!(w.machine, State::Released{..})),
-            Property::sometimes("timeout", |_, w: &World| w.machine.reason() == Some(Reason::OverallTimeout)),
-        ]
+        laws::all()
     }
 }
 
 fn plans() -> Vec<Plan> {
-    let mut plans = vec![];
-    for ladder in ["term@leader:3s,term@tree:2s,kill", "close-stdin:2s,kill:1s"] {
-        for on_exit in [OnExit::Stop, OnExit::Wait, OnExit::Release] {
-            for timeout in [None, Some(Duration::from_secs(10))] {
-                plans.push(Plan { ladder: ladder.parse().unwrap(), on_exit, timeout });
-            }
-        }
+    let plan =
+        |ladder: &str, on_exit, timeout| Plan { ladder: ladder.parse().unwrap(), on_exit, timeout };
+    let default = "term@leader:3s,term@tree:2s,kill";
+    let timeout = Some(Duration::from_secs(10));
+    vec![
+        plan(default, OnExit::Stop, None),
+        plan(default, OnExit::Stop, timeout),
+        plan(default, OnExit::Wait, None),
+        plan(default, OnExit::Wait, timeout),
+        plan(default, OnExit::Release, timeout),
+        plan("close-stdin:2s,kill:1s", OnExit::Stop, timeout),
+        plan("kill", OnExit::Stop, None),
+    ]
+}
+
+fn state_name(state: &State) -> &'static str {
+    match state {
+        State::Starting { born: false, .. } => "starting",
+        State::Starting { born: true, .. } => "born",
+        State::Running { leader: Leader::Alive, .. } => "running",
+        State::Running { .. } => "waiting",
+        State::Stopping(Stop { climb: Climb::Soft { .. }, .. }) => "asking",
+        State::Stopping(Stop { climb: Climb::Kill { .. }, .. }) => "killing",
+        State::Stuck { .. } => "stuck",
+        State::Ended { .. } => "ended",
+        State::Released { .. } => "released",
     }
-    plans
+}
+
+fn input_name(input: Input) -> &'static str {
+    match input {
+        Input::CageReady => "cage-ready",
+        Input::LeaderRuns => "leader-runs",
+        Input::SpawnFailed => "spawn-failed",
+        Input::LeaderExited { rest: Rest::Alive, .. } => "leader-exited",
+        Input::LeaderExited { rest: Rest::Gone(_), .. } => "all-exited",
+        Input::Extinct(_) => "extinct",
+        Input::Ask(_) => "ask",
+        Input::Kill => "kill",
+        Input::Forward(_) => "forward",
+        Input::HostGone => "host-gone",
+        Input::KeeperDied => "keeper-died",
+        Input::Tick => "tick",
+    }
+}
+
+/// The races this model is for. Each must have been met, or it was not explored.
+const RACES: &[(&str, &[Row])] = &[
+    ("stop while starting", &[("starting", "ask"), ("born", "ask"), ("killing", "cage-ready")]),
+    ("stop against exec", &[("asking", "leader-runs"), ("asking", "spawn-failed")]),
+    (
+        "stop against natural exit",
+        &[
+            ("running", "ask"),
+            ("asking", "leader-exited"),
+            ("asking", "all-exited"),
+            ("asking", "ask"),
+        ],
+    ),
+    ("kill during a step", &[("asking", "kill"), ("killing", "kill"), ("stuck", "kill")]),
+    (
+        "timeout against stop",
+        &[("starting", "tick"), ("born", "tick"), ("running", "tick"), ("waiting", "tick")],
+    ),
+    (
+        "keeper death at every state",
+        &[
+            ("starting", "keeper-dies"),
+            ("born", "keeper-dies"),
+            ("running", "keeper-dies"),
+            ("waiting", "keeper-dies"),
+            ("asking", "keeper-dies"),
+            ("killing", "keeper-dies"),
+            ("stuck", "keeper-dies"),
+            ("ended", "keeper-dies"),
+            ("released", "keeper-dies"),
+            ("running", "keeper-died"),
+            ("asking", "keeper-died"),
+            ("killing", "keeper-died"),
+        ],
+    ),
+    (
+        "leader gone while members live",
+        &[
+            ("running", "leader-exited"),
+            ("waiting", "extinct"),
+            ("killing", "leader-exited"),
+            ("stuck", "leader-exited"),
+        ],
+    ),
+    (
+        "the host's death",
+        &[
+            ("starting", "host-gone"),
+            ("running", "host-gone"),
+            ("waiting", "host-gone"),
+            ("asking", "host-gone"),
+            ("killing", "host-gone"),
+            ("stuck", "host-gone"),
+        ],
+    ),
+];
+
+/// Explores to the end and returns the rows that were used.
+fn explore(left: Left) -> BTreeSet<Row> {
+    let model = Surroundings::new(left, machine::decide);
+    let rows = Arc::clone(&model.rows);
+    let checker = model.checker().threads(2).spawn_bfs().join();
+    println!("{left:?}: {} worlds, {} deep", checker.unique_state_count(), checker.max_depth());
+    checker.assert_properties();
+    let rows = rows.lock().unwrap();
+    rows.clone()
 }
 
 #[test]
-fn explore() {
-    let start = Instant::now();
-    let env = |name: &str, or: u8| std::env::var(name).ok().map_or(or, |v| v.parse().unwrap());
-    let left = Left { asks: env("ASKS",2), kills: env("KILLS",1), hosts: env("HOSTS",1), waits: env("WAITS",1), retries: env("RETRIES",1), freezes: env("FREEZES",1), thaws: env("THAWS",1), keepers: env("KEEPERS",1) };
-    let rows = Arc::default();
-    let model = Surroundings { plans: plans(), left, decide: machine::decide, rows: Arc::clone(&rows) };
-    let checker = model.checker().threads(2).spawn_bfs().join();
-    println!("{} unique, {} states, depth {}, {:?}", checker.unique_state_count(), checker.state_count(), checker.max_depth(), start.elapsed());
-    for (name, path) in checker.discoveries() {
-        println!("{name}: {:?}", path.into_actions());
+fn the_laws_hold_in_every_race() {
+    let rows: BTreeSet<Row> = TOGETHER.into_iter().flat_map(explore).collect();
+    for (race, needed) in RACES {
+        for row in *needed {
+            assert!(rows.contains(row), "{race}: {row:?} was never met");
+        }
     }
-    println!("{:?}", rows.lock().unwrap());
+}
+
+#[test]
+fn every_law_can_be_broken() {
+    let laws: BTreeSet<&str> = laws::all().iter().map(|law| law.name).collect();
+    let broken: BTreeSet<&str> = broken::ALL.iter().map(|(law, ..)| *law).collect();
+    assert_eq!(laws, broken);
+    for (law, decide, left) in broken::ALL {
+        let checker = Surroundings::new(*left, *decide).checker();
+        let caught = HasDiscoveries::AnyOf(BTreeSet::from([*law]));
+        let checker = checker.threads(2).finish_when(caught).spawn_bfs().join();
+        assert!(checker.discovery(law).is_some(), "not caught: {law}");
+    }
+}
+
+#[test]
+#[ignore = "takes minutes without optimisation"]
+fn the_laws_hold_when_everything_happens_at_once() {
+    explore(EVERYTHING);
 }

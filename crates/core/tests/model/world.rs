@@ -1,16 +1,16 @@
 //! A run's surroundings, small enough to be explored whole: a leader, two members, a keeper that
 //! may die anywhere, a guard that takes over, a clock, and people who ask.
 //!
-//! The machine's state is handed to the guard with each decision and before its orders are carried
-//! out, so a keeper that dies in between leaves them undone.
+//! The keeper tells the guard of a stop under way when it finds the time, so a guard that takes
+//! over may know less than the keeper did, and orders may be left undone.
 
 use std::time::Duration;
 
 use fullstop_core::ladder::host_gone;
-use fullstop_core::machine::{Ask, Effect, Input, JOIN_WINDOW, Plan, Rest, State};
+use fullstop_core::machine::{Ask, Effect, Input, JOIN_WINDOW, Leader, Plan, Rest, State};
 use fullstop_core::words::{Exit, Moment, Proof};
 
-use crate::faults::Seen;
+use crate::faults::{Seen, Told};
 
 /// The machine under test: the real one, or one broken on purpose.
 pub type Decide = fn(&Plan, State, Input, Moment) -> (State, Vec<Effect>);
@@ -22,6 +22,8 @@ pub struct World {
     pub machine: State,
     /// What was ordered and is not done yet.
     pub owed: Vec<Effect>,
+    /// What the guard knows.
+    pub handed: State,
     pub now: Moment,
     pub hand: Hand,
     pub cage_ready: bool,
@@ -82,12 +84,21 @@ pub enum Happens {
     /// The next order is carried out.
     Done,
     CageReady,
-    Exec { works: bool },
+    Exec {
+        works: bool,
+    },
     ExecTold,
-    Fork { slot: usize, frozen: bool },
-    Thaw { slot: usize },
+    Fork {
+        slot: usize,
+        frozen: bool,
+    },
+    Thaw {
+        slot: usize,
+    },
     LeaderDies,
-    MemberDies { slot: usize },
+    MemberDies {
+        slot: usize,
+    },
     LeaderReaped,
     Proven,
     Asked(Ask),
@@ -98,7 +109,9 @@ pub enum Happens {
     Wait,
     /// Whoever takes the last step looks again and kills who came in the meantime.
     KillAgain,
-    KeeperDies { exit_lost: bool },
+    KeeperDies {
+        exit_lost: bool,
+    },
     GuardSees,
 }
 
@@ -127,6 +140,7 @@ impl World {
             plan: index,
             machine: State::new(plan, now),
             owed: vec![],
+            handed: State::Running { leader: Leader::Alive, deadline: None },
             now,
             hand: Hand::Keeper,
             cage_ready: false,
@@ -149,15 +163,12 @@ impl World {
             return vec![];
         }
         let mut all = vec![];
-        if self.hand == Hand::Keeper && self.left.keepers > 0 {
-            self.keeper_may_die(&mut all);
-        }
+        self.keeper_may(&mut all);
         if !self.owed.is_empty() {
             all.push(Happens::Done);
             return all;
         }
         if self.machine.is_over() {
-            // Of what is over only the keeper's death is of interest, and that one is above.
             return all;
         }
         self.processes_may(&mut all);
@@ -168,11 +179,20 @@ impl World {
         all
     }
 
-    fn keeper_may_die(&self, all: &mut Vec<Happens>) {
+    fn keeper_may(&self, all: &mut Vec<Happens>) {
+        let finished = self.machine.is_over() && self.owed.is_empty();
+        // The guard of a stuck run has said so and is gone.
+        let alone = self.seen.told == Some(Told::Stuck);
+        if self.hand != Hand::Keeper || self.left.keepers == 0 || finished || alone {
+            return;
+        }
         all.push(Happens::KeeperDies { exit_lost: false });
-        // It may have reaped the leader and told nobody.
-        if self.leader == Body::Dead && !self.leader_reaped {
+        if self.leader == Body::Dead {
             all.push(Happens::KeeperDies { exit_lost: true });
+        }
+        let stopping = matches!(self.machine, State::Stopping(_));
+        if stopping && self.owed.is_empty() && self.handed != self.machine {
+            all.push(Happens::HandsOver);
         }
     }
 
@@ -183,8 +203,7 @@ impl World {
         if self.leader.can_die() {
             all.push(Happens::LeaderDies);
         }
-        let leader_forks =
-            matches!(self.exec, Exec::Worked { .. }) && self.leader.can_die();
+        let leader_forks = matches!(self.exec, Exec::Worked { .. }) && self.leader.can_die();
         let somebody_forks = leader_forks || self.members.iter().any(|member| member.can_die());
         let free = self.members.iter().position(|member| *member == Body::Unborn);
         if let Some(slot) = free.filter(|_| somebody_forks) {
@@ -221,7 +240,7 @@ impl World {
         }
         // Before the birth nobody looks for an end, unless a stop was asked for.
         let unborn = self.leader == Body::Unborn && self.machine.reason().is_some();
-        if (unborn || self.leader_reaped) && !self.anybody_lives() {
+        if (unborn || self.leader_reaped) && !self.anybody_lives() && !self.seen.proof {
             all.push(Happens::Proven);
         }
         if self.left.asks > 0 {
@@ -259,14 +278,17 @@ impl World {
         what: Happens,
         plan: &Plan,
         decide: Decide,
-        heard: impl FnOnce(&State, Input),
+        note: impl Fn(&State, &'static str),
     ) -> World {
         let mut world = self.clone();
+        if let Happens::KeeperDies { .. } = what {
+            note(&self.machine, "keeper-dies");
+        }
         let fact = world.occur(what);
         // The members are alike, so one order of them stands for all.
         world.members.sort_unstable();
         if let Some(input) = fact {
-            heard(&self.machine, input);
+            note(&self.machine, crate::input_name(input));
             world.tell(input, plan, decide);
         }
         world
@@ -330,11 +352,14 @@ impl World {
                 self.now = self.now + JOIN_WINDOW;
             }
             Happens::KillAgain => self.kill_everybody(),
+            Happens::HandsOver => self.handed = self.machine.clone(),
             Happens::KeeperDies { exit_lost } => {
                 self.left.keepers -= 1;
                 self.hand = Hand::Nobody;
                 self.owed.clear();
-                self.leader_reaped |= exit_lost;
+                self.machine = self.handed.clone();
+                self.leader_reaped = exit_lost;
+                self.seen.keeper_died(&self.machine);
             }
             Happens::GuardSees => {
                 self.hand = Hand::Guard;
@@ -374,7 +399,7 @@ impl World {
     }
 
     fn carry_out(&mut self, order: &Effect) {
-        self.seen.done(order, &self.machine);
+        self.seen.done(order, &self.machine, self.hand);
         match order {
             Effect::Spawn => self.leader = Body::Alive,
             Effect::Kill => self.kill_everybody(),

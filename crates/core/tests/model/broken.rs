@@ -1,0 +1,151 @@
+//! Machines broken on purpose, one for each law: a law that no machine can break says nothing.
+
+use fullstop_core::ladder::Target;
+use fullstop_core::machine::{Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom, decide};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::{Moment, OnExit, Proof, Reason};
+
+use crate::world::{Decide, Left};
+use crate::{QUIET, laws};
+
+type Decision = (State, Vec<Effect>);
+
+/// A law, a machine that breaks it, and what must happen for that.
+pub const ALL: &[(&str, Decide, Left)] = &[
+    (laws::PROVEN, takes_patience_for_proof, QUIET),
+    (laws::FIRST_REASON, believes_the_last_who_asks, Left { asks: 1, kills: 1, ..QUIET }),
+    (laws::SILENCE, kills_once_more, QUIET),
+    (laws::BIRTH, starts_what_was_stopped, Left { kills: 1, ..QUIET }),
+    (laws::NO_WAY_BACK, turns_polite_again, Left { hosts: 1, ..QUIET }),
+    (laws::THE_LIVING, talks_to_the_dead, QUIET),
+    (laws::IN_TIME, waits_anew, QUIET),
+    (laws::SETTLED, leaves_the_rest_alone, Left { freezes: 1, ..QUIET }),
+    (laws::CONFIRMED, never_looks_at_a_stuck_run_again, QUIET),
+    (laws::TRIED, gives_up_without_a_kill, QUIET),
+    (laws::GUARDED, trusts_the_dead_keeper, Left { keepers: 1, ..QUIET }),
+    (laws::ON_PURPOSE, always_lets_go, QUIET),
+    (laws::TOLD, keeps_it_to_itself, QUIET),
+];
+
+fn takes_patience_for_proof(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match decide(plan, state, input, now) {
+        (State::Stuck { reason, leader, .. }, effects) => {
+            (State::Ended { reason, leader, proof: Proof::ScanClean }, effects)
+        }
+        decision => decision,
+    }
+}
+
+fn believes_the_last_who_asks(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match (state, input) {
+        (State::Stopping(stop), Input::Kill) => {
+            let stop = State::Stopping(Stop { reason: Reason::Killed, ..stop });
+            decide(plan, stop, input, now)
+        }
+        (state, input) => decide(plan, state, input, now),
+    }
+}
+
+fn kills_once_more(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let (state, mut effects) = decide(plan, state, input, now);
+    if let Input::Extinct(_) = input {
+        effects.push(Effect::Kill);
+    }
+    (state, effects)
+}
+
+fn starts_what_was_stopped(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let (state, mut effects) = decide(plan, state, input, now);
+    if input == Input::CageReady && effects.is_empty() {
+        effects.push(Effect::Spawn);
+    }
+    (state, effects)
+}
+
+fn turns_polite_again(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let killing = state.is_killing();
+    let (state, mut effects) = decide(plan, state, input, now);
+    if killing && input == Input::HostGone {
+        effects.push(Effect::Signal { signal: Signal::TERM, whom: Whom::Tree });
+    }
+    (state, effects)
+}
+
+fn talks_to_the_dead(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let (state, mut effects) = decide(plan, state, input, now);
+    for effect in &mut effects {
+        if let Effect::Signal { whom: whom @ Whom::Children, .. } = effect {
+            *whom = Whom::Leader;
+        }
+    }
+    (state, effects)
+}
+
+fn waits_anew(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match (state, input) {
+        (
+            State::Stopping(Stop {
+                reason,
+                leader,
+                climb: Climb::Soft { ladder, step, .. },
+                asked,
+            }),
+            Input::Tick,
+        ) if ladder.soft()[step].target == Target::Tree => {
+            let deadline = now + ladder.soft()[step].patience;
+            let climb = Climb::Soft { ladder, step, deadline };
+            (State::Stopping(Stop { reason, leader, climb, asked }), vec![])
+        }
+        (state, input) => decide(plan, state, input, now),
+    }
+}
+
+fn leaves_the_rest_alone(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match (state, input) {
+        (State::Running { .. }, Input::LeaderExited { exit, rest: Rest::Alive }) => {
+            (State::Running { leader: Leader::Gone(exit), deadline: None }, vec![])
+        }
+        (state, input) => decide(plan, state, input, now),
+    }
+}
+
+fn never_looks_at_a_stuck_run_again(
+    plan: &Plan,
+    state: State,
+    input: Input,
+    now: Moment,
+) -> Decision {
+    match state {
+        State::Stuck { .. } => (state, vec![]),
+        state => decide(plan, state, input, now),
+    }
+}
+
+fn gives_up_without_a_kill(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match decide(plan, state, input, now) {
+        (State::Stopping(Stop { reason, leader, climb: Climb::Kill { deadline }, .. }), _)
+            if input == Input::Tick =>
+        {
+            (State::Stuck { reason, leader, again: deadline }, vec![Effect::Report])
+        }
+        decision => decision,
+    }
+}
+
+fn trusts_the_dead_keeper(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    if state.is_killing() && input == Input::KeeperDied {
+        return (state, vec![]);
+    }
+    decide(plan, state, input, now)
+}
+
+fn always_lets_go(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let plan = Plan { on_exit: OnExit::Release, ..plan.clone() };
+    decide(&plan, state, input, now)
+}
+
+fn keeps_it_to_itself(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let (state, mut effects) = decide(plan, state, input, now);
+    effects.retain(|effect| *effect != Effect::Report);
+    (state, effects)
+}

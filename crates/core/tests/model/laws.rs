@@ -1,0 +1,88 @@
+//! The laws, each as a question to one world.
+
+use fullstop_core::machine::{Leader, State};
+use fullstop_core::words::OnExit;
+use stateright::Property;
+
+use crate::Surroundings;
+use crate::faults::{Fault, Told};
+use crate::world::{Hand, World};
+
+pub const PROVEN: &str = "ended is never reached without a proof";
+pub const FIRST_REASON: &str = "the first reason never changes";
+pub const SILENCE: &str = "nothing is ordered after the proof";
+pub const BIRTH: &str = "the leader is born once, and never after a stop";
+pub const NO_WAY_BACK: &str = "nobody is asked after the kill";
+pub const THE_LIVING: &str = "a leader that is gone is not asked";
+pub const IN_TIME: &str = "a stop is over within its ladder";
+pub const SETTLED: &str = "every path comes to ended, stuck or released";
+pub const CONFIRMED: &str = "a stuck run ends once its survivors have";
+pub const TRIED: &str = "stuck is said only after a kill";
+pub const GUARDED: &str = "a guard that takes over kills";
+pub const ON_PURPOSE: &str = "released only where that was asked for";
+pub const TOLD: &str = "how it ended is told";
+
+fn keeps(world: &World, fault: Fault) -> bool {
+    world.seen.fault != Some(fault)
+}
+
+fn is_stuck(world: &World) -> bool {
+    matches!(world.machine, State::Stuck { .. })
+}
+
+/// Nothing happens here any more.
+fn is_final(world: &World) -> bool {
+    world.seen.fault.is_none() && world.possible().is_empty()
+}
+
+fn settled(model: &Surroundings, world: &World) -> bool {
+    match world.machine {
+        State::Ended { .. } | State::Released { .. } | State::Stuck { .. } => true,
+        // Waiting for the rest, for ever if need be, is what `wait` asks for.
+        State::Running { leader: Leader::Gone(_), deadline: None } => {
+            model.plan(world).on_exit == OnExit::Wait && world.anybody_lives()
+        }
+        _ => false,
+    }
+}
+
+fn told(world: &World) -> bool {
+    let truth = match world.machine {
+        State::Ended { .. } => Some(Told::Ended),
+        State::Stuck { .. } => Some(Told::Stuck),
+        State::Released { .. } => Some(Told::Released),
+        _ => return true,
+    };
+    world.seen.told == truth
+}
+
+fn law(name: &'static str, holds: fn(&Surroundings, &World) -> bool) -> Property<Surroundings> {
+    Property::always(name, holds)
+}
+
+pub fn all() -> Vec<Property<Surroundings>> {
+    vec![
+        law(PROVEN, |_, world| {
+            let ended = matches!(world.machine, State::Ended { .. });
+            keeps(world, Fault::EndedWithoutProof) && !(ended && world.anybody_lives())
+        }),
+        law(FIRST_REASON, |_, world| keeps(world, Fault::ReasonChanged)),
+        law(SILENCE, |_, world| keeps(world, Fault::OrderAfterProof)),
+        law(BIRTH, |_, world| keeps(world, Fault::BornTwiceOrTooLate)),
+        law(NO_WAY_BACK, |_, world| keeps(world, Fault::AskedAfterKill)),
+        law(THE_LIVING, |_, world| keeps(world, Fault::DeadLeaderAsked)),
+        law(IN_TIME, |_, world| keeps(world, Fault::TooLate)),
+        law(SETTLED, |model, world| !is_final(world) || settled(model, world)),
+        law(CONFIRMED, |_, world| !is_final(world) || !is_stuck(world) || world.anybody_lives()),
+        law(TRIED, |_, world| !is_stuck(world) || world.seen.killed_by.is_some()),
+        law(GUARDED, |_, world| {
+            let busy = world.hand != Hand::Guard || !world.owed.is_empty();
+            busy || world.machine.is_over() || world.seen.killed_by == Some(Hand::Guard)
+        }),
+        law(ON_PURPOSE, |model, world| {
+            let released = matches!(world.machine, State::Released { .. });
+            !released || model.plan(world).on_exit == OnExit::Release
+        }),
+        law(TOLD, |_, world| !is_final(world) || told(world)),
+    ]
+}
