@@ -19,6 +19,8 @@ pub struct Machine {
     pub cpus: usize,
     /// Whether a cgroup v2 could be made for the bench.
     pub cgroup: bool,
+    /// How busy the machine was with other things, just before.
+    pub busy_percent: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,9 +88,10 @@ pub struct Stop {
     pub alive_at_return: usize,
 }
 
-/// The raw floors: `cgroup.kill`, then `populated 0`, watched in three ways. The
-/// fastest of the three is the floor that ratios are taken against.
-pub const FLOORS: [&str; 3] = ["floor (spin)", "floor (nap)", "floor (poll)"];
+/// The raw floors: `cgroup.kill`, then `populated 0`, watched in several ways.
+/// The fastest of them is the floor that ratios are taken against.
+pub const FLOORS: [&str; 4] =
+    ["floor (spin)", "floor (nap)", "floor (poll)", "floor (leader, nap)"];
 /// The floor and the reaping of every member: what `no-children` proves on top.
 pub const FLOOR_REAPED: &str = "floor, reaped";
 

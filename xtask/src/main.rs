@@ -14,11 +14,12 @@ use std::process::ExitCode;
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-cargo xtask test [--only unit|arena] [--repeat N] [--load] [FILTER] [-- ARGS…]
+cargo xtask test [--only unit|arena] [--repeat N] [--load] [--suite NAME] [FILTER] [-- ARGS…]
     Sets up what the tests need, then runs them all.
     --only    unit: unit, property, model and doc tests; arena: fullstop against the zoo
     --repeat  run the arena N times
     --load    keep one core busy beside the arena
+    --suite   run only this arena suite
     FILTER    only arena tests whose name contains it; ARGS go to the arena suites
 
 cargo xtask bench [--quick] [--only PART]… [--check] [--json FILE] [--markdown FILE]

@@ -18,6 +18,8 @@ pub struct Options {
     only: Option<Part>,
     repeat: u32,
     load: bool,
+    /// Only this one of the arena suites.
+    suite: Option<String>,
     /// Passed on to the arena suites.
     filter: Option<String>,
     args: Vec<String>,
@@ -31,8 +33,14 @@ enum Part {
 
 impl Options {
     pub fn parse(words: &[&str]) -> Outcome<Self> {
-        let mut options =
-            Self { only: None, repeat: 1, load: false, filter: None, args: Vec::new() };
+        let mut options = Self {
+            only: None,
+            repeat: 1,
+            load: false,
+            suite: None,
+            filter: None,
+            args: Vec::new(),
+        };
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
@@ -49,14 +57,18 @@ impl Options {
                         count.filter(|&n| n > 0).ok_or("--repeat takes a number of times")?;
                 }
                 "--load" => options.load = true,
+                "--suite" => {
+                    let suite = words.next().ok_or("--suite takes the name of an arena suite")?;
+                    options.suite = Some((*suite).to_owned());
+                }
                 "--" => options.args = words.by_ref().map(ToString::to_string).collect(),
                 _ if word.starts_with('-') => return Err(format!("unknown option {word}").into()),
                 _ if options.filter.is_some() => return Err("only one filter, please".into()),
                 _ => options.filter = Some(word.to_owned()),
             }
         }
-        if options.filter.is_some() && options.only.is_none() {
-            // A filter names arena tests; the rest would only be in the way.
+        if options.only.is_none() && (options.filter.is_some() || options.suite.is_some()) {
+            // These name arena tests; the rest would only be in the way.
             options.only = Some(Part::Arena);
         }
         Ok(options)
@@ -99,13 +111,20 @@ fn unit(steps: &mut Vec<Step>) -> Outcome<()> {
 fn arena(options: &Options, steps: &mut Vec<Step>) -> Outcome<()> {
     let programs = build(&["-p", "fullstop-cli", "-p", "fullstop-zoo"], None)?;
     let metadata = Metadata::ask()?;
-    let suites = metadata.targets(ARENA, "test");
+    let mut suites = metadata.targets(ARENA, "test");
+    if let Some(only) = &options.suite {
+        suites.retain(|suite| suite == only);
+    }
     if suites.is_empty() {
-        return Err(format!("{ARENA} has no suites").into());
+        return Err(format!("{ARENA} has no such suite").into());
     }
     // Built before anything is timed or loaded.
-    let built = cargo().args(["test", "--quiet", "--no-run", "--package", ARENA]).status()?;
-    if !built.success() {
+    let mut built = cargo();
+    built.args(["test", "--quiet", "--no-run", "--package", ARENA]);
+    for suite in &suites {
+        built.args(["--test", suite]);
+    }
+    if !built.status()?.success() {
         return Err(format!("{ARENA} does not build").into());
     }
     let _load = options.load.then(Load::start).transpose()?;
@@ -176,6 +195,7 @@ mod tests {
                 only: Some(Part::Arena),
                 repeat: 10,
                 load: true,
+                suite: None,
                 filter: Some("storm".into()),
                 args: vec!["--nocapture".into()],
             }

@@ -5,23 +5,23 @@ use std::fmt;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::expect::{Seen, report_is_true};
 use super::member::{Crowd, Leader, Member};
 use super::parts::Parts;
 use super::story::{self, Pace};
-use super::trigger::{TIMEOUT, Trigger};
+use super::trigger::Trigger;
 use super::{bystanders, clean};
 use crate::drain::Drain;
 use crate::report::Report;
 use crate::{
     Context, Deadline, Ended, Outcome, Process, Ready, Spawned, User, World, await_until, ensure,
-    seconds,
+    millis, seconds,
 };
 
 /// Promise 4: a stop returns within its ladder plus this.
-const BOUND: std::time::Duration = seconds(5);
+const BOUND: Duration = seconds(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cage {
@@ -78,6 +78,15 @@ impl Cell {
         self.member.crowd != Crowd::Polite || (self.member.saves && self.trigger.kills_us())
     }
 
+    /// What `--timeout` says: long enough for the member to stand before.
+    pub fn timeout(&self) -> Duration {
+        match (self.trigger, self.member.slow_to_stand()) {
+            (Trigger::Timeout, true) => seconds(3),
+            (Trigger::Timeout, false) => millis(1500),
+            _ => Duration::ZERO,
+        }
+    }
+
     pub fn play(&self, world: &mut World) -> Outcome {
         if self.user == User::Plain && self.cage != Cage::Tree {
             world.enter_delegated(self.user)?;
@@ -103,7 +112,7 @@ impl Cell {
         // The other look the issue demands: what was dead stays dead.
         world.only_waits_now();
         std::thread::sleep(seconds(1));
-        world.expect_extinct(std::time::Duration::ZERO).context("one second later")?;
+        world.expect_extinct(Duration::ZERO).context("one second later")?;
         world.expect_bystanders_untouched()?;
         clean::nothing_left(world, &["ready", "saved", "zoo-suid"])
     }
@@ -147,7 +156,7 @@ impl Cell {
             run.extend(["--ladder".into(), ladder.into()]);
         }
         if self.trigger == Trigger::Timeout {
-            run.extend(["--timeout".into(), format!("{}ms", TIMEOUT.as_millis())]);
+            run.extend(["--timeout".into(), format!("{}ms", self.timeout().as_millis())]);
         }
         // A leader that has left must not end the run before the trigger does.
         if self.member.leader == Leader::Leaves && self.trigger != Trigger::Natural {
@@ -190,7 +199,9 @@ impl Cell {
         started: &Started,
         announced: usize,
     ) -> Outcome<Option<Parts>> {
-        if !self.member.leader_stays() && self.trigger == Trigger::Natural {
+        let ends_by_itself = !self.member.leader_stays() && self.trigger == Trigger::Natural;
+        // A timeout waits for nobody: there may be no time left to look around.
+        if ends_by_itself || self.trigger == Trigger::Timeout {
             return Ok(None);
         }
         if self.trigger == Trigger::KillGuard {
@@ -223,7 +234,7 @@ impl Cell {
         started: &Started,
         parts: Option<&Parts>,
         pulled: Instant,
-    ) -> Outcome<Option<Ended>> {
+    ) -> Outcome<Ended> {
         if self.trigger.kills_us() {
             world
                 .expect_extinct_by(Deadline::from(pulled, seconds(1)))
@@ -233,27 +244,18 @@ impl Cell {
             pid: parts.map_or(started.spawned.pid, |parts| parts.run),
             label: "run".into(),
         };
-        let timeout =
-            if self.trigger == Trigger::Timeout { TIMEOUT } else { std::time::Duration::ZERO };
-        let status = world.wait(&run, timeout + self.pace.total() + BOUND)?;
-        world.expect_extinct(std::time::Duration::ZERO).context("when run had returned")?;
-        Ok(Some(status))
+        let status = world.wait(&run, self.timeout() + self.pace.total() + BOUND)?;
+        let returned = format!("when run had returned with {status}");
+        world.expect_extinct(Duration::ZERO).context(returned)?;
+        Ok(status)
     }
 
-    fn judge(
-        &self,
-        world: &World,
-        started: &mut Started,
-        seen: &Seen,
-        status: Option<Ended>,
-    ) -> Outcome {
+    fn judge(&self, world: &World, started: &mut Started, seen: &Seen, status: Ended) -> Outcome {
         let report = Report::read(&started.report)?;
         report_is_true(self, &report, seen)?;
         let leader = story::leader_end(self.member, self.trigger, self.pace, &report);
         let expected = story::status(leader, self.trigger);
-        if let Some(status) = status {
-            ensure!(status == expected, "run ended with {status}, not with {expected}");
-        }
+        ensure!(status == expected, "run ended with {status}, not with {expected}");
         let said = started.ready.text()?;
         ensure!(
             said.lines().count() == 1,

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::cell::{Cage, Cell};
 use super::member::{Count, Crowd};
 use super::story::{self, Rung};
-use super::trigger::{TIMEOUT, Trigger};
+use super::trigger::Trigger;
 use crate::report::Report;
 use crate::{Outcome, millis};
 
@@ -33,7 +33,7 @@ pub fn report_is_true(cell: &Cell, report: &Report, seen: &Seen) -> Outcome {
     steps(cell, report, &mut lies);
     counts(cell, report, seen, &mut lies);
     leftovers(cell, report, seen, &mut lies);
-    clocks(report, seen, &mut lies);
+    clocks(cell, report, seen, &mut lies);
     lies.verdict()
 }
 
@@ -191,7 +191,7 @@ fn leftovers(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
     }
 }
 
-fn clocks(report: &Report, seen: &Seen, lies: &mut Lies) {
+fn clocks(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
     let elapsed = Duration::from_millis(report.elapsed_ms);
     lies.unless(elapsed <= seen.took + millis(5), || {
         format!("elapsed {elapsed:?} of {:?}", seen.took)
@@ -200,7 +200,7 @@ fn clocks(report: &Report, seen: &Seen, lies: &mut Lies) {
     lies.unless(report.elapsed_ms >= last, || "over before the last step".into());
     if report.reason == "overall-timeout" {
         let first = report.steps.first().map_or(0, |step| step.at_ms);
-        let wanted = u64::try_from(TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+        let wanted = u64::try_from(cell.timeout().as_millis()).unwrap_or(u64::MAX);
         lies.unless(first + 1 >= wanted, || format!("the timeout came after {first} ms"));
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -133,6 +133,11 @@ impl Member {
         self.name == "storm" || self.size.is_some_and(|size| size >= 1000)
     }
 
+    /// Does it take a while on a busy machine until the tree stands?
+    pub fn slow_to_stand(&self) -> bool {
+        self.name == "storm" || self.size.is_some_and(|size| size >= 100)
+    }
+
     /// Does the leader live on until somebody ends it?
     pub fn leader_stays(&self) -> bool {
         !matches!(self.leader, Leader::Leaves | Leader::LeavesNobody)

@@ -2,6 +2,7 @@
 //! to end a run.
 
 mod axes;
+mod birth;
 mod bystanders;
 mod cell;
 mod clean;

@@ -1,15 +1,11 @@
 //! The ways in which a run comes to its end.
 
 use std::fmt;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::parts::Parts;
-use crate::{Context, Outcome, millis, send_signal};
-
-/// Long enough for any member to stand before its time is over.
-pub const TIMEOUT: Duration = millis(1500);
+use crate::{Context, Outcome, send_signal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {

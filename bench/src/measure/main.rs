@@ -21,6 +21,7 @@ mod weigh;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use fullstop_bench::plan::{Part, Plan};
 use fullstop_bench::results::{Machine, Results};
@@ -56,6 +57,7 @@ fn measure(plan: &Path, results: &Path) -> Outcome<()> {
             kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim().to_owned(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             cgroup: cgroup.is_some(),
+            busy_percent: proc::busy_percent(Duration::from_secs(1))?,
         },
         ..Results::default()
     };

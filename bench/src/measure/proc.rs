@@ -1,7 +1,8 @@
 //! The processes of this pid namespace, as `/proc` shows them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -74,5 +75,29 @@ pub fn kill(seen: &Seen) {
     // The number may have changed hands before the pidfd was opened.
     if fs::read_link(format!("/proc/{}/exe", seen.pid)).ok() == seen.exe {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+    }
+}
+
+/// How much of all processors was in use over a while in which we do nothing.
+pub fn busy_percent(watched: Duration) -> io::Result<u64> {
+    let before = Ticks::now()?;
+    std::thread::sleep(watched);
+    let after = Ticks::now()?;
+    let all = (after.all - before.all).max(1);
+    Ok(100 - (after.idle - before.idle).min(all) * 100 / all)
+}
+
+struct Ticks {
+    all: u64,
+    idle: u64,
+}
+
+impl Ticks {
+    fn now() -> io::Result<Self> {
+        let stat = fs::read_to_string("/proc/stat")?;
+        let first = stat.lines().next().unwrap_or_default();
+        let ticks: Vec<u64> = first.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        // user nice system idle iowait …: waiting for a disk leaves the processor free.
+        Ok(Self { all: ticks.iter().sum(), idle: ticks.iter().skip(3).take(2).sum() })
     }
 }

@@ -46,6 +46,8 @@ enum Watch {
     Spin,
     Nap,
     Poll,
+    /// Asleep until the leader is dead, then as `Nap`.
+    LeaderNap,
 }
 
 enum Way<'a> {
@@ -108,7 +110,7 @@ fn lanes<'a>(plan: &'a Plan, course: &Course, cgroup: bool) -> Vec<Lane<'a>> {
     let lane = |name, way| Lane { name, way, times: Vec::new(), alive_at_return: 0, broken: None };
     let mut lanes = Vec::new();
     if cgroup {
-        let watches = [Watch::Spin, Watch::Nap, Watch::Poll];
+        let watches = [Watch::Spin, Watch::Nap, Watch::Poll, Watch::LeaderNap];
         for (name, watch) in FLOORS.into_iter().zip(watches) {
             lanes.push(lane(name, Way::Floor(watch)));
         }
@@ -134,7 +136,7 @@ impl Field<'_> {
         }
         let outcome = match lane.way {
             Way::Floor(watch) => self.floor(course, watch, false),
-            Way::FloorReaped => self.floor(course, Watch::Nap, true),
+            Way::FloorReaped => self.floor(course, Watch::LeaderNap, true),
             Way::Contender(contender) => self.contender(course, contender),
         };
         match outcome {
@@ -192,6 +194,9 @@ impl Field<'_> {
         let events = File::open(dir.join("cgroup.events"))?;
         let start = now_ns();
         kill.write_at(b"1", 0)?;
+        if matches!(watch, Watch::LeaderNap) {
+            leader.exited_within(PATIENCE)?;
+        }
         while populated(&events)? {
             watch.pause(&events)?;
         }
@@ -224,7 +229,7 @@ impl Watch {
     fn pause(self, events: &File) -> Outcome<()> {
         match self {
             Self::Spin => {}
-            Self::Nap => std::thread::sleep(Duration::from_micros(1)),
+            Self::Nap | Self::LeaderNap => std::thread::sleep(Duration::from_micros(1)),
             Self::Poll => {
                 let timeout = Timespec::try_from(Duration::from_millis(1))?;
                 poll(&mut [PollFd::new(events, PollFlags::PRI)], Some(&timeout))?;

@@ -1,5 +1,6 @@
 //! `fullstop`: put it in front of a command, and nothing outlives it.
 #![forbid(unsafe_code)]
+#![no_main]
 
 mod args;
 mod demo;
@@ -13,7 +14,9 @@ use std::process::exit;
 /// fullstop itself failed, as opposed to the command.
 const FAILED: i32 = 125;
 
-fn main() {
+fullstop_cage::entry!(start);
+
+fn start() {
     match args::parse() {
         Ok(Call::Run(options)) => match run::run(*options) {
             Ok(ending) => Ending::end(ending),

@@ -96,6 +96,8 @@ fn read_as_anything(text: &str) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn a_duration_reads_back(d in durations()) {
         let text = duration::format(d);

@@ -12,8 +12,8 @@ use crate::record::Sink;
 use crate::spec::Spec;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
-    Change, Fork, Heard, Held, Origin, Signals, Waited, close_all_but, fork, has_children,
-    hear_of_children, hold, null_over, own_session, stop_self_by, wait_any, watch_parent,
+    Change, Fork, Heard, Held, Origin, Signals, Waited, close_all_but, fork, has_children, hold,
+    null_over, own_session, shield, stop_self_by, wait_any, watch_parent,
 };
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
@@ -37,7 +37,7 @@ pub fn run(mut spec: Spec) -> Ending {
 fn enter(spec: &mut Spec) -> io::Result<Ending> {
     let heard = heard_signals();
     let mask = hold(&heard);
-    hear_of_children();
+    shield();
     let terminal = Terminal::find();
     let parent = getppid().map_or(0, Pid::as_raw_pid);
     let mut hosts = Vec::new();

@@ -24,6 +24,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{getpid, set_child_subreaper};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::thread::yield_now;
 use std::time::Duration;
 
 /// A stop that is over sooner than this is not worth a line.
@@ -164,6 +165,10 @@ impl Guard<'_> {
     }
 
     fn sleep(&self) {
+        if self.outcome.is_some() {
+            // The keeper is on its way out: sooner gone than we could fall asleep.
+            return yield_now();
+        }
         let showing = self.terminal.is_some() && self.stopping_since.is_some();
         let wait = showing.then(|| timespec(SHOW_EVERY));
         let mut fds =

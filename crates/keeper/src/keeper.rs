@@ -330,9 +330,10 @@ impl Keeper<'_> {
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::Outcome(outcome), None);
         }
+        // While we leave, the guard wakes up.
+        self.bell.ring();
         self.told.reported = Some(state.clone());
         if stuck {
-            self.bell.ring();
             // The guard leaves now; what it leaves open must not be held by us.
             self.engine.feed = None;
             self.spec.report.take_if(|sink| !sink.is_replaceable());

@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, sendmsg, socketpair,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -57,9 +57,8 @@ pub struct Outcome {
     pub count: usize,
 }
 
-/// One message fits well into the kernel's buffer for a socket (200 KiB).
-const LONGEST: usize = 64 * 1024;
-/// How many members go into one message, at some 300 bytes each.
+/// How many members go into one message, at a kilobyte or less each:
+/// well below what a socket holds.
 pub const MEMBERS_AT_ONCE: usize = 100;
 
 #[derive(Debug)]
@@ -120,29 +119,36 @@ impl Lifeline {
     }
 
     pub fn receive<M: DeserializeOwned>(&self) -> Came<M> {
-        let mut buffer = vec![0; LONGEST];
+        let waiting = match self.waiting() {
+            Ok(waiting) => waiting,
+            Err(Errno::AGAIN | Errno::INTR) => return Came::Nothing,
+            Err(_) => return Came::Closed,
+        };
+        if waiting == 0 {
+            return Came::Closed;
+        }
+        let mut buffer = vec![0; waiting];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let came = recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, flags);
-        let length = match came {
-            Ok(message) => message.bytes,
-            Err(Errno::AGAIN | Errno::INTR) => return Came::Nothing,
-            Err(_) => return Came::Closed,
-        };
-        if length == 0 {
-            return Came::Closed;
-        }
+        let Ok(message) = came else { return Came::Nothing };
         let fd = ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
             _ => None,
         });
-        match serde_json::from_slice(&buffer[..length]) {
+        match serde_json::from_slice(&buffer[..message.bytes]) {
             Ok(message) => Came::Message(message, fd),
             // Both sides are one program, so this cannot be; and nothing is lost by
             // going on without it.
             Err(_) => Came::Nothing,
         }
+    }
+
+    /// The length of the next message, without taking it; 0 at the end.
+    fn waiting(&self) -> Result<usize, Errno> {
+        let flags = RecvFlags::PEEK | RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+        recv(&self.0, &mut [0; 1], flags).map(|(_, whole)| whole)
     }
 
     pub fn descriptor(&self) -> RawFd {

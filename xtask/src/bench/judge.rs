@@ -117,3 +117,40 @@ pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
 fn figure(what: String, unit: &'static str, measured: Option<f64>, at_most: f64) -> Figure {
     Figure { what, unit, measured, at_most, pass: measured.map(|measured| measured <= at_most) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstop_bench::results::Stop;
+
+    fn stop(contender: &str, millis: u64) -> Stop {
+        let sample = Sample::of(vec![millis * 1_000_000]).unwrap();
+        Stop {
+            contender: contender.to_owned(),
+            size: 100,
+            young: false,
+            sample,
+            alive_at_return: 0,
+        }
+    }
+
+    #[test]
+    fn the_fastest_floor_is_the_measure() {
+        let contender = Contender {
+            name: "fullstop".to_owned(),
+            role: Role::FullstopCgroup,
+            prefix: Vec::new(),
+            prefix_at_once: Vec::new(),
+            host: None,
+            missing: None,
+        };
+        let results = Results {
+            stop: vec![stop(FLOORS[0], 20), stop(FLOORS[1], 10), stop("fullstop", 13)],
+            ..Results::default()
+        };
+        let figures = figures(&[contender], &results);
+        let judged = figures.iter().find(|figure| figure.what.contains("of 100, cgroup")).unwrap();
+        assert_eq!(judged.pass, Some(false));
+        assert!((judged.measured.unwrap() - 1.3).abs() < 1e-9);
+    }
+}

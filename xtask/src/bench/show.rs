@@ -8,6 +8,8 @@ use fullstop_bench::results::{FLOOR_REAPED, FLOORS, Results, SpawnKind};
 use super::judge::{Cast, Figure};
 
 const NOTHING: &str = "–";
+/// With more than this going on beside the bench, its figures are noise.
+const BUSY_PERCENT: u64 = 10;
 
 pub fn markdown(
     contenders: &[Contender],
@@ -26,6 +28,10 @@ pub fn markdown(
     );
     if !machine.cgroup {
         text += " No cgroup v2 could be had.";
+    }
+    if machine.busy_percent > BUSY_PERCENT {
+        let busy = machine.busy_percent;
+        let _ = write!(text, " **The machine was {busy} % busy with other things: mostly noise.**");
     }
     if quick {
         text += " **A quick run: not to be quoted.**";
@@ -136,13 +142,14 @@ fn stops(results: &Results, cast: &Cast) -> String {
         "spin",
         "nap",
         "poll",
-        "nap, and all reaped",
+        "leader, nap",
+        "the last one, and all reaped",
         "fullstop run (cgroup)",
         "fullstop run (tree)",
     ];
     format!(
         "## Stopping, from the order to the proof\n\n\
-         Against the floor: `cgroup.kill`, then `populated 0`, watched in the fastest of three ways.\n\n{}",
+         Against the floor: `cgroup.kill`, then `populated 0`, watched in the fastest of four ways.\n\n{}",
         table(&head, &rows)
     )
 }
@@ -241,4 +248,45 @@ fn verdicts(figures: &[Figure]) -> String {
     }
     text += "```\n";
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::judge::figures;
+
+    fn contender(name: &str, role: Role) -> Contender {
+        Contender {
+            name: name.to_owned(),
+            role,
+            prefix: Vec::new(),
+            prefix_at_once: Vec::new(),
+            host: None,
+            missing: None,
+        }
+    }
+
+    #[test]
+    fn every_row_has_a_cell_for_every_column() {
+        let mut absent = contender("absent", Role::Peer);
+        absent.missing = Some("it is not installed".to_owned());
+        let contenders = [contender("posix_spawn", Role::Floor), absent];
+        let results = Results::default();
+        let figures = figures(&contenders, &results);
+        let text = markdown(&contenders, &results, &figures, true);
+        assert!(text.contains("not here: it is not installed"));
+        let mut width = 0;
+        for line in text.lines() {
+            let cells = line.matches('|').count();
+            assert!(cells == 0 || width == 0 || cells == width, "{line}");
+            width = cells;
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_pass() {
+        let figures = figures(&[contender("f", Role::FullstopCgroup)], &Results::default());
+        assert!(figures.iter().all(|figure| figure.pass.is_none()));
+        assert!(!verdicts(&figures).contains("pass"));
+    }
 }

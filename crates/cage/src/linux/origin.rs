@@ -1,7 +1,7 @@
-//! What this process was given at birth, before Rust's runtime changed it.
+//! What this process was given at birth, before anything changed it.
 //!
-//! The runtime ignores SIGPIPE and opens closed standard descriptors; the leader
-//! must get them as they were. So they are read by a constructor, before `main`.
+//! The leader must get ignored signals and closed descriptors as they were. So
+//! they are read by a constructor, before any `main` and any runtime.
 
 use fullstop_core::signal::Signal;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};

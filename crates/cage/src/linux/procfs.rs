@@ -116,15 +116,25 @@ fn uid(pid: i32) -> u32 {
     fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |meta| meta.uid())
 }
 
-/// The command line, or the kernel's name for it where there is none.
+/// The command line, or the kernel's name for it where there is none. It may hold
+/// anything, so it is cut to a line that can be shown on a terminal.
 fn command(stat: &Stat) -> String {
+    const SHOWN: usize = 200;
     let line = fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
-    let words: Vec<_> = line
-        .split(|&byte| byte == 0)
-        .filter(|word| !word.is_empty())
-        .map(String::from_utf8_lossy)
-        .collect();
-    if words.is_empty() { format!("[{}]", stat.comm) } else { words.join(" ") }
+    let words = String::from_utf8_lossy(&line).replace('\0', " ");
+    let words = words.trim();
+    if words.is_empty() {
+        return format!("[{}]", stat.comm.replace(char::is_control, " "));
+    }
+    let mut shown: String = words.chars().take(SHOWN).map(printable).collect();
+    if words.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn printable(letter: char) -> char {
+    if letter.is_control() { ' ' } else { letter }
 }
 
 fn wchan(pid: i32) -> Option<String> {

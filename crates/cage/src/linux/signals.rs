@@ -43,10 +43,14 @@ pub fn hold(signals: &[Signal]) -> Mask {
     Mask(before)
 }
 
+/// Sets right what guard and keeper cannot live with.
+///
 /// Whoever started us may have SIGCHLD ignored, and exec keeps that: the kernel
-/// would then reap our children for us, and every exit status would be lost.
-pub fn hear_of_children() {
+/// would then reap our children for us, and every exit status would be lost. And
+/// whoever reads our messages may be gone before the run is.
+pub fn shield() {
     set_disposition(Signal::CHLD, libc::SIG_DFL);
+    set_disposition(Signal::PIPE, libc::SIG_IGN);
 }
 
 /// Async-signal-safe.

@@ -5,7 +5,8 @@ use fullstop_core::machine::{Climb, Effect, Input, Leader, Plan, Rest, State, St
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, OnExit, Proof, Reason};
 
-use crate::world::{Decide, Left};
+use crate::cast::Left;
+use crate::world::Decide;
 use crate::{QUIET, laws};
 
 type Decision = (State, Vec<Effect>);

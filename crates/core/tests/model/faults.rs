@@ -5,7 +5,7 @@ use std::time::Duration;
 use fullstop_core::machine::{Effect, Input, Leader, Rest, State, Whom};
 use fullstop_core::words::{Moment, Reason};
 
-use crate::world::Hand;
+use crate::cast::Hand;
 
 /// The history of a run, as far as the laws need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,7 +18,6 @@ pub struct Seen {
     kill_ordered: bool,
     pub killed_by: Option<Hand>,
     pub told: Option<Told>,
-    pub was_stuck: bool,
 }
 
 /// What the last report said.
@@ -61,7 +60,6 @@ impl Seen {
         self.fault = self.fault.or(fault);
         self.kill_ordered |= effects.contains(&Effect::Kill);
         self.spawned |= effects.contains(&Effect::Spawn);
-        self.was_stuck |= matches!(after, State::Stuck { .. });
     }
 
     fn reason_fault(&mut self, after: &State, now: Moment) -> Option<Fault> {
@@ -121,10 +119,11 @@ impl Seen {
         }
     }
 
-    /// What only the keeper knew is lost. A reason that nobody was told of is none.
-    pub fn keeper_died(&mut self, handed: &State) {
+    /// What only the keeper knew is lost. A reason that nobody was told of is none, and the guard
+    /// has its own time to end it.
+    pub fn keeper_died(&mut self, handed: &State, now: Moment) {
         self.proof = false;
-        self.first = self.first.filter(|_| handed.reason().is_some());
+        self.first = handed.reason().map(|reason| (reason, now));
     }
 
     /// Looks at an order that was carried out.

@@ -5,8 +5,9 @@ use fullstop_core::words::OnExit;
 use stateright::Property;
 
 use crate::Surroundings;
+use crate::cast::Hand;
 use crate::faults::{Fault, Told};
-use crate::world::{Hand, World};
+use crate::world::World;
 
 pub const PROVEN: &str = "ended is never reached without a proof";
 pub const FIRST_REASON: &str = "the first reason never changes";

@@ -1,6 +1,7 @@
 //! The machine in all its possible surroundings, explored to the end.
 
 mod broken;
+mod cast;
 mod faults;
 mod laws;
 mod world;
@@ -14,7 +15,8 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::OnExit;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-use world::{Decide, Happens, Left, World};
+use cast::{Happens, Left};
+use world::{Decide, World};
 
 /// How people and harnesses ask.
 const ASKS: [Ask; 4] =
@@ -29,14 +31,14 @@ pub const QUIET: Left =
 const TOGETHER: [Left; 5] = [
     // People ask again, early and late, and ask for the kill.
     Left { asks: 2, kills: 1, waits: 1, ..QUIET },
-    // The keeper dies while they do.
-    Left { asks: 1, kills: 1, keepers: 1, ..QUIET },
+    // The keeper dies when they have asked.
+    Left { asks: 1, keepers: 1, ..QUIET },
     // The host dies, and so does the keeper.
-    Left { asks: 1, hosts: 1, keepers: 1, ..QUIET },
+    Left { kills: 1, hosts: 1, keepers: 1, ..QUIET },
     // A member cannot be killed until it is thawed.
-    Left { asks: 1, freezes: 1, thaws: 1, retries: 2, keepers: 1, ..QUIET },
+    Left { kills: 1, freezes: 1, thaws: 1, keepers: 1, ..QUIET },
     // A member can never be killed.
-    Left { asks: 1, freezes: 1, retries: 2, ..QUIET },
+    Left { asks: 1, kills: 1, hosts: 1, freezes: 1, retries: 2, ..QUIET },
 ];
 
 const EVERYTHING: Left =
@@ -179,6 +181,7 @@ const RACES: &[(&str, &[Row])] = &[
             ("stuck", "leader-exited"),
         ],
     ),
+    ("stuck, and confirmed", &[("stuck", "tick"), ("stuck", "extinct"), ("stuck", "all-exited")]),
     (
         "the host's death",
         &[

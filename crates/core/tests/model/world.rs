@@ -7,9 +7,10 @@
 use std::time::Duration;
 
 use fullstop_core::ladder::host_gone;
-use fullstop_core::machine::{Ask, Effect, Input, JOIN_WINDOW, Leader, Plan, Rest, State};
+use fullstop_core::machine::{Effect, Input, JOIN_WINDOW, Leader, Plan, Rest, State};
 use fullstop_core::words::{Exit, Moment, Proof};
 
+use crate::cast::{Body, Exec, Hand, Happens, Left};
 use crate::faults::{Seen, Told};
 
 /// The machine under test: the real one, or one broken on purpose.
@@ -33,104 +34,6 @@ pub struct World {
     pub members: [Body; 2],
     pub left: Left,
     pub seen: Seen,
-}
-
-/// Who holds the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hand {
-    Keeper,
-    /// The keeper is dead and the guard has not seen it yet.
-    Nobody,
-    Guard,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Exec {
-    Pending,
-    Worked { told: bool },
-    Failed { told: bool },
-}
-
-/// A process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Body {
-    Alive,
-    /// Sleeps in the kernel and takes no signal.
-    Frozen,
-    /// Killed, but not gone yet.
-    Doomed,
-    /// Killed, and still asleep in the kernel.
-    FrozenDoomed,
-    Dead,
-    Unborn,
-}
-
-/// What may still happen. Everything that happens uses something up, here or in the life of a
-/// process, so every path comes to a world where nothing happens any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Left {
-    pub asks: u8,
-    pub kills: u8,
-    pub hosts: u8,
-    pub waits: u8,
-    pub retries: u8,
-    pub freezes: u8,
-    pub thaws: u8,
-    pub keepers: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Happens {
-    /// The next order is carried out.
-    Done,
-    CageReady,
-    Exec {
-        works: bool,
-    },
-    ExecTold,
-    Fork {
-        slot: usize,
-        frozen: bool,
-    },
-    Thaw {
-        slot: usize,
-    },
-    LeaderDies,
-    MemberDies {
-        slot: usize,
-    },
-    LeaderReaped,
-    Proven,
-    Asked(Ask),
-    Killed,
-    HostGone,
-    Tick,
-    /// Time passes, though not as much as the machine waits for.
-    Wait,
-    /// Whoever takes the last step looks again and kills who came in the meantime.
-    KillAgain,
-    KeeperDies {
-        exit_lost: bool,
-    },
-    GuardSees,
-}
-
-impl Body {
-    pub fn lives(self) -> bool {
-        !matches!(self, Body::Unborn | Body::Dead)
-    }
-
-    fn can_die(self) -> bool {
-        matches!(self, Body::Alive | Body::Doomed)
-    }
-
-    fn kill(&mut self) {
-        *self = match *self {
-            Body::Alive => Body::Doomed,
-            Body::Frozen => Body::FrozenDoomed,
-            other => other,
-        };
-    }
 }
 
 impl World {
@@ -359,7 +262,7 @@ impl World {
                 self.owed.clear();
                 self.machine = self.handed.clone();
                 self.leader_reaped = exit_lost;
-                self.seen.keeper_died(&self.machine);
+                self.seen.keeper_died(&self.machine, self.now);
             }
             Happens::GuardSees => {
                 self.hand = Hand::Guard;
@@ -385,17 +288,9 @@ impl World {
     fn tell(&mut self, input: Input, plan: &Plan, decide: Decide) {
         let before = self.machine.clone();
         let (after, effects) = decide(plan, before, input, self.now);
-        self.seen.decision(&self.machine, input, &after, &effects, self.now, self.longest(plan));
+        self.seen.decision(&self.machine, input, &after, &effects, self.now, longest(plan));
         self.machine = after;
         self.owed = effects;
-    }
-
-    /// How long a stop may take from its first reason to its end: promise 4. The host's death puts
-    /// its short ladder in the place of the rest of the other one.
-    fn longest(&self, plan: &Plan) -> Duration {
-        let ladder = plan.ladder.total().max(plan.ladder.for_the_rest().total());
-        let kill = plan.ladder.kill_patience().max(host_gone().kill_patience());
-        ladder + host_gone().total() + kill
     }
 
     fn carry_out(&mut self, order: &Effect) {
@@ -412,4 +307,12 @@ impl World {
         self.leader.kill();
         self.members.iter_mut().for_each(Body::kill);
     }
+}
+
+/// How long a stop may take from its first reason to its end: promise 4. The host's death puts
+/// its short ladder in the place of the rest of the other one.
+fn longest(plan: &Plan) -> Duration {
+    let ladder = plan.ladder.total().max(plan.ladder.for_the_rest().total());
+    let kill = plan.ladder.kill_patience().max(host_gone().kill_patience());
+    ladder + host_gone().total() + kill
 }

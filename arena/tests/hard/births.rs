@@ -1,0 +1,252 @@
+//! SIGKILL to the keeper, the guard or the host at many instants of a run's
+//! birth: nothing is alive one second later, and nothing is left.
+//!
+//! Two clocks: real time, where the whole birth takes a millisecond or two and
+//! the instant is chosen by chance; and slow motion, where a tracer holds every
+//! system call of fullstop for a while, so that each gap between two of them is
+//! met.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use arena::{
+    Context, Ended, Need, Outcome, Process, Registry, Signal, World, await_until, ensure, millis,
+    seconds, send_signal,
+};
+
+use super::kit::{EVERYWHERE, Launch, Place, SOON, add_with, no_cgroup};
+
+pub fn register(registry: &mut Registry) {
+    for (name, victim) in
+        [("keeper", Victim::Keeper), ("guard", Victim::Guard), ("host", Victim::Host)]
+    {
+        add_with(
+            registry,
+            &format!("birth::{name}-killed"),
+            &EVERYWHERE,
+            &[],
+            |_| {},
+            move |world, place| real_time(world, place, victim),
+        );
+        add_with(
+            registry,
+            &format!("birth::{name}-killed-in-slow-motion"),
+            &EVERYWHERE,
+            &[Need::Program("strace")],
+            |_| {},
+            move |world, place| slow_motion(world, place, victim),
+        );
+    }
+    add_with(
+        registry,
+        "birth::guard-killed-at-each-call",
+        &EVERYWHERE,
+        &[Need::Program("strace")],
+        |_| {},
+        each_call,
+    );
+    add_with(registry, "birth::stopped-at-once", &EVERYWHERE, &[], |_| {}, stopped_at_once);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Keeper,
+    Guard,
+    Host,
+}
+
+/// How often, in real time. A round takes a few milliseconds.
+const ROUNDS: u64 = 150;
+/// How often, in slow motion.
+const SLOW_ROUNDS: u64 = 40;
+/// The kill comes at most this long after the victim's birth; by then the
+/// command has been running for a while on an idle machine.
+const LATEST: Duration = Duration::from_micros(4000);
+
+/// A tree that stands quickly: one in the leader's session, one in its own.
+const COMMAND: [&str; 3] = ["sh", "-c", "setsid sleep 50 & sleep 50; true"];
+
+fn launch(place: Place, victim: Victim) -> Launch {
+    let launch = Launch::new(place).without_report().options(&["-q", "--on-host-exit", "stop"]);
+    match victim {
+        // A host that has something to do afterwards.
+        Victim::Host => launch.before(&["sh", "-c", "\"$@\"; exit $?", "host"]),
+        Victim::Keeper | Victim::Guard => launch,
+    }
+}
+
+fn real_time(world: &mut World, place: Place, victim: Victim) -> Outcome {
+    let mut chance = Chance::new();
+    for round in 0..ROUNDS {
+        let delay = LATEST.mul_f64(chance.next());
+        let run = launch(place, victim).start(world, &COMMAND)?;
+        if let Some(pid) = find(victim, run.pid()) {
+            spin(delay);
+            kill(pid);
+        }
+        ended(world, &run.spawned, seconds(1))
+            .context(format!("round {round}, killed after {delay:?}"))?;
+    }
+    world.expect_no_zombies()?;
+    world.expect_bystanders_untouched()
+}
+
+/// The calls between which a birth goes on.
+const CALLS: &str = "getppid,pidfd_open,prctl,signalfd4,socketpair,mkdir,open,clone3,clone,pipe2,setsid,\
+                     sendmsg,recvmsg,dup2,close_range,prlimit64,waitid,ppoll,rt_sigprocmask,execve,rmdir";
+
+fn slow_motion(world: &mut World, place: Place, victim: Victim) -> Outcome {
+    let mut chance = Chance::new();
+    let inject = format!("inject={CALLS}:delay_enter=1500");
+    for round in 0..SLOW_ROUNDS {
+        // About as long as the birth takes now.
+        let delay = millis(140).mul_f64(chance.next());
+        let launch = launch(place, victim);
+        let tracer = ["strace", "-f", "-b", "execve", "-qq", "-o", "/dev/null", "-e"];
+        let trace = format!("trace={CALLS}");
+        let launch = launch.before(&tracer).before(&[&trace, "-e", &inject]);
+        let run = launch.start(world, &COMMAND)?;
+        // The tracer stands between the driver and run, or between host and run.
+        let found = match victim {
+            Victim::Host => Some(run.pid()),
+            _ => only_child(run.pid()).and_then(|guard| find(victim, guard)),
+        };
+        if let Some(pid) = found {
+            std::thread::sleep(delay);
+            kill(pid);
+        }
+        // Ending is slow as well.
+        ended(world, &run.spawned, seconds(6))
+            .context(format!("round {round}, killed after {delay:?}"))?;
+    }
+    world.expect_no_zombies()?;
+    world.expect_bystanders_untouched()
+}
+
+/// The guard dies at its first, second, third … system call, exactly.
+fn each_call(world: &mut World, place: Place) -> Outcome {
+    let mut survived = 0;
+    for call in 40..400 {
+        let inject = format!("inject=all:signal=KILL:when={call}");
+        let tracer = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=all", "-e", &inject];
+        let launch = launch(place, Victim::Guard).before(&tracer);
+        let run = launch.start(world, &["sh", "-c", "setsid sleep 50 & sleep 0.02"])?;
+        let status = ended(world, &run.spawned, seconds(2)).context(format!("at call {call}"))?;
+        if status != Ended::Signal(9) {
+            survived += 1;
+        }
+        // A few times beyond the last call it ever makes.
+        if survived > 2 {
+            return world.expect_bystanders_untouched();
+        }
+    }
+    Err("run makes more than 400 calls to run a shell".into())
+}
+
+/// A stop that comes while the run is being born is kept and obeyed.
+fn stopped_at_once(world: &mut World, place: Place) -> Outcome {
+    let mut chance = Chance::new();
+    let signals = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
+    for round in 0..ROUNDS {
+        let delay = LATEST.mul_f64(chance.next());
+        let signal = signals[usize::try_from(round % 4).unwrap_or(0)];
+        let launch = Launch::new(place).options(&["--ladder", "term@leader:1s,term@tree:1s,kill"]);
+        let run = launch.start(world, &COMMAND)?;
+        let began = holds_signals(run.pid());
+        spin(delay);
+        let sent = send_signal(run.pid(), signal).is_ok();
+        ensure!(began && sent, "run was over before it began");
+        let status = world.wait(&run.spawned, seconds(3)).context(format!("after {delay:?}"))?;
+        world.expect_extinct(Duration::ZERO).context(format!("{signal:?} after {delay:?}"))?;
+        no_cgroup(world)?;
+        // The shell catches nothing, so it died of the signal, or never began.
+        let fine = [Ended::Signal(signal.as_raw()), Ended::Signal(15), Ended::Code(137)];
+        ensure!(fine.contains(&status), "{signal:?} after {delay:?}: run ended with {status}");
+        let report = run.report().context(format!("{signal:?} after {delay:?}"))?;
+        ensure!(report.state == "ended", "the report says {}", report.state);
+        ensure!(report.reason == "stopped", "{signal:?} after {delay:?}: {}", report.reason);
+        ensure!(report.proof.is_some(), "no proof");
+    }
+    world.expect_no_zombies()?;
+    world.expect_bystanders_untouched()
+}
+
+/// Until run holds TERM back it may die of it like anybody.
+fn holds_signals(pid: i32) -> bool {
+    const TERM: u64 = 1 << 14;
+    let path = format!("/proc/{pid}/status");
+    let blocked = || {
+        let status = fs::read_to_string(&path).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap_or("0");
+        u64::from_str_radix(line.trim(), 16).unwrap_or(0) & TERM != 0
+    };
+    let deadline = Instant::now() + SOON;
+    while Instant::now() < deadline {
+        if blocked() {
+            return true;
+        }
+    }
+    false
+}
+
+/// The victim, as soon as there is one: this is a race, so it is looked for
+/// without a pause.
+fn find(victim: Victim, run: i32) -> Option<i32> {
+    match victim {
+        Victim::Host | Victim::Guard => Some(run),
+        Victim::Keeper => only_child(run),
+    }
+}
+
+fn only_child(of: i32) -> Option<i32> {
+    let path = format!("/proc/{of}/task/{of}/children");
+    let deadline = Instant::now() + SOON;
+    while Instant::now() < deadline {
+        let children = fs::read_to_string(&path).ok()?;
+        if let Some(first) = children.split_ascii_whitespace().next() {
+            return first.parse().ok();
+        }
+    }
+    None
+}
+
+/// Sleeping is not exact enough for some microseconds.
+fn spin(delay: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < delay {
+        std::hint::spin_loop();
+    }
+}
+
+/// The victim may just have ended by itself.
+fn kill(pid: i32) {
+    if Process::read(pid).is_some() {
+        let _ = send_signal(pid, Signal::KILL);
+    }
+}
+
+/// Everybody is dead within `patience`, and no cgroup is left.
+fn ended(world: &World, run: &arena::Spawned, patience: Duration) -> Outcome<Ended> {
+    world.expect_extinct(patience)?;
+    let gone = await_until(millis(500), || no_cgroup(world).is_ok());
+    if !gone {
+        no_cgroup(world)?;
+    }
+    world.wait(run, millis(500))
+}
+
+/// Chance that can be repeated: a seed is noted, and a multiplication does.
+struct Chance(u64);
+
+impl Chance {
+    fn new() -> Self {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Self(u64::try_from(now.unwrap_or_default().as_nanos()).unwrap_or(1) | 1)
+    }
+
+    /// Between nothing and one.
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from(u32::try_from(self.0 >> 33).unwrap_or(0)) / f64::from(1u32 << 31)
+    }
+}
