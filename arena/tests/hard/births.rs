@@ -80,10 +80,14 @@ fn real_time(world: &mut World, place: Place, victim: Victim) -> Outcome {
     for round in 0..ROUNDS {
         let delay = LATEST.mul_f64(chance.next());
         let run = launch(place, victim).start(world, &COMMAND)?;
-        if let Some(pid) = find(victim, run.pid()) {
-            spin(delay);
-            kill(pid);
-        }
+        let found = match victim {
+            Victim::Guard => Some(run.pid()),
+            Victim::Keeper => only_child(run.pid()),
+            Victim::Host => only_child(run.pid()).filter(|&run| watches_host(run)).map(|_| run.pid()),
+        };
+        let pid = found.context("nobody was found to be killed")?;
+        spin(delay);
+        kill(pid);
         ended(world, &run.spawned, seconds(1))
             .context(format!("round {round}, killed after {delay:?}"))?;
     }
@@ -97,24 +101,28 @@ const CALLS: &str = "getppid,pidfd_open,prctl,signalfd4,socketpair,mkdir,open,cl
 
 fn slow_motion(world: &mut World, place: Place, victim: Victim) -> Outcome {
     let mut chance = Chance::new();
-    let inject = format!("inject={CALLS}:delay_enter=1500");
+    let (trace, inject) = (format!("trace={CALLS}"), format!("inject={CALLS}:delay_enter=1500"));
+    let tracer = ["strace", "-f", "-b", "execve", "-qq", "-o", "/dev/null"];
     for round in 0..SLOW_ROUNDS {
         // About as long as the birth takes now.
         let delay = millis(140).mul_f64(chance.next());
-        let launch = launch(place, victim);
-        let tracer = ["strace", "-f", "-b", "execve", "-qq", "-o", "/dev/null", "-e"];
-        let trace = format!("trace={CALLS}");
-        let launch = launch.before(&tracer).before(&[&trace, "-e", &inject]);
-        let run = launch.start(world, &COMMAND)?;
-        // The tracer stands between the driver and run, or between host and run.
-        let found = match victim {
-            Victim::Host => Some(run.pid()),
-            _ => only_child(run.pid()).and_then(|guard| find(victim, guard)),
+        // The tracer is what starts run, so it is the host as well.
+        let launch = launch(place, Victim::Guard).before(&tracer);
+        let run = launch.before(&["-e", &trace, "-e", &inject]).start(world, &COMMAND)?;
+        let traced = || {
+            let is_run = |p: &Process| p.ppid == run.pid() && p.comm == "fullstop";
+            world.survivors().into_iter().find(is_run).map(|process| process.pid)
         };
-        if let Some(pid) = found {
-            std::thread::sleep(delay);
-            kill(pid);
-        }
+        ensure!(await_until(SOON, || traced().is_some()), "the tracer starts nothing");
+        let guard = traced().context("run is gone")?;
+        let found = match victim {
+            Victim::Host => watches_host(guard).then_some(run.pid()),
+            Victim::Guard => Some(guard),
+            Victim::Keeper => only_child(guard),
+        };
+        let pid = found.context("nobody was found to be killed")?;
+        std::thread::sleep(delay);
+        kill(pid);
         // Ending is slow as well.
         ended(world, &run.spawned, seconds(6))
             .context(format!("round {round}, killed after {delay:?}"))?;
@@ -150,7 +158,7 @@ fn stopped_at_once(world: &mut World, place: Place) -> Outcome {
     for round in 0..ROUNDS {
         let delay = LATEST.mul_f64(chance.next());
         let signal = signals[usize::try_from(round % 4).unwrap_or(0)];
-        let launch = Launch::new(place).options(&["--ladder", "term@leader:1s,term@tree:1s,kill"]);
+        let launch = Launch::new(place).options(&["--ladder", "term@leader:100ms,term@tree:1s,kill"]);
         let run = launch.start(world, &COMMAND)?;
         let began = holds_signals(run.pid());
         spin(delay);
@@ -189,15 +197,26 @@ fn holds_signals(pid: i32) -> bool {
     false
 }
 
-/// The victim, as soon as there is one: this is a race, so it is looked for
-/// without a pause.
-fn find(victim: Victim, run: i32) -> Option<i32> {
-    match victim {
-        Victim::Host | Victim::Guard => Some(run),
-        Victim::Keeper => only_child(run),
+/// A host that dies before run has looked at it cannot be told from a parent
+/// that was never there. From then on it holds a pidfd.
+fn watches_host(run: i32) -> bool {
+    let holds = || {
+        let entries = fs::read_dir(format!("/proc/{run}/fd")).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| fs::read_link(entry.path()).ok())
+            .any(|link| link.to_string_lossy().contains("pidfd"))
+    };
+    let deadline = Instant::now() + SOON;
+    while Instant::now() < deadline {
+        if holds() {
+            return true;
+        }
     }
+    false
 }
 
+/// The first child, as soon as there is one: this is a race, so it is looked
+/// for without a pause.
 fn only_child(of: i32) -> Option<i32> {
     let path = format!("/proc/{of}/task/{of}/children");
     let deadline = Instant::now() + SOON;

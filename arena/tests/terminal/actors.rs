@@ -56,6 +56,14 @@ pub fn group(pgid: i32) -> Vec<Process> {
     Process::all().into_iter().filter(|process| process.alive() && process.pgid == pgid).collect()
 }
 
+/// Waits until a shell waits for its child: only then has it decided what a
+/// Ctrl-C means to itself.
+pub fn await_waiting(tty: &mut Tty, command: &str) -> Outcome {
+    tty.until(&format!("{command:?} waits for its child"), || {
+        find(command).is_some_and(|process| process.wchan().contains("wait"))
+    })
+}
+
 pub fn is_stopped(process: &Process) -> bool {
     matches!(process.state, 'T' | 't')
 }
@@ -63,6 +71,12 @@ pub fn is_stopped(process: &Process) -> bool {
 /// Is this process, as it is now, stopped?
 pub fn stopped_now(pid: i32) -> bool {
     Process::read(pid).is_some_and(|process| is_stopped(&process))
+}
+
+/// Waits until all of a group are stopped. They get the signal at the same
+/// time, but each stops when it is next scheduled.
+pub fn await_stopped(tty: &mut Tty, pgid: i32) -> Outcome {
+    tty.until("all of the job are stopped", || group(pgid).iter().all(is_stopped))
 }
 
 /// A run seen from outside.

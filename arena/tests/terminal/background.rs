@@ -3,7 +3,9 @@
 
 use arena::{Context, Outcome, Process, Registry, Signal, World, ensure, send_signal};
 
-use super::actors::{await_actor, await_foreground, await_run, find, is_stopped, script};
+use super::actors::{
+    await_actor, await_foreground, await_run, await_stopped, find, group, is_stopped, script,
+};
 use super::prefix::{Prefix, both, run};
 use super::shell::{CTRL_C, CTRL_D, CTRL_Z, Shell};
 
@@ -24,9 +26,7 @@ fn reads(world: &mut World, prefix: Prefix) -> Outcome {
     let mut shell = Shell::start(world)?;
     shell.line(&format!("{prefix}cat &"))?;
     let cat = await_actor(&mut shell.tty, "cat")?;
-    shell.tty.until("the read has stopped the job", || {
-        super::actors::group(cat.pgid).iter().all(is_stopped)
-    })?;
+    await_stopped(&mut shell.tty, cat.pgid)?;
     let said = shell.line("jobs -l")?;
     ensure!(said.contains("Stopped (tty input)"), "bash does not know why: {said:?}");
     shell.begin("fg")?;
@@ -45,9 +45,7 @@ fn writes(world: &mut World, prefix: Prefix) -> Outcome {
     shell.line("stty tostop")?;
     shell.line(&format!("{prefix}bash ./writes &"))?;
     let actor = await_actor(&mut shell.tty, "bash ./writes")?;
-    shell.tty.until("the write has stopped the job", || {
-        super::actors::group(actor.pgid).iter().all(is_stopped)
-    })?;
+    await_stopped(&mut shell.tty, actor.pgid)?;
     let said = shell.line("jobs -l")?;
     ensure!(said.contains("Stopped (tty output)"), "bash does not know why: {said:?}");
     ensure!(!shell.tty.seen().contains("oneword"), "it has written all the same");
@@ -132,7 +130,7 @@ fn ends_behind_the_prompt(world: &mut World, prefix: Prefix) -> Outcome {
     shell.line("bg")?;
     let prompt = shell.tty.settings()?;
     std::fs::write(world.dir().join("go"), "go\n").context("go")?;
-    shell.tty.until("the job has gone", || super::actors::group(actor.pgid).is_empty())?;
+    shell.tty.until("the job has gone", || group(actor.pgid).is_empty())?;
     ensure!(shell.tty.foreground() == Some(shell.bash.pid), "it has taken the terminal along");
     let now = shell.tty.settings()?;
     ensure!(same(&prompt, &now), "it has changed the settings of the prompt");
@@ -153,9 +151,9 @@ fn killed_behind_another(world: &mut World, prefix: Prefix) -> Outcome {
 
 fn behind_another(world: &mut World, prefix: Prefix, killed: bool) -> Outcome {
     script(world, "waits", "read -r line < go")?;
-    script(world, "screen", "stty raw -echo; echo up; read -r -n 1 key; stty -raw echo; exit 4")?;
+    script(world, "screen", "stty raw -echo; echo up; read -r < stay; stty -raw echo; exit 4")?;
     let mut shell = Shell::start(world)?;
-    shell.line("mkfifo go")?;
+    shell.line("mkfifo go stay")?;
     shell.begin(&format!("{prefix}bash ./waits"))?;
     let actor = await_foreground(&mut shell.tty, "bash ./waits")?;
     shell.tty.type_keys(CTRL_Z)?;
@@ -171,10 +169,10 @@ fn behind_another(world: &mut World, prefix: Prefix, killed: bool) -> Outcome {
     } else {
         std::fs::write(world.dir().join("go"), "go\n").context("go")?;
     }
-    shell.tty.until("the job has gone", || super::actors::group(actor.pgid).is_empty())?;
+    shell.tty.until("the job has gone", || group(actor.pgid).is_empty())?;
     ensure!(shell.tty.foreground() == Some(screen.pgid), "it has taken the terminal along");
     ensure!(same(&raw, &shell.tty.settings()?), "it has changed another's settings");
-    shell.tty.type_keys("x")?;
+    std::fs::write(world.dir().join("stay"), "no longer\n").context("stay")?;
     let said = shell.prompt()?;
     ensure!(!said.contains('\x1b'), "it wrote to another's screen: {said:?}");
     shell.expect_status(4)?;
@@ -186,9 +184,7 @@ fn brought_forward(world: &mut World, prefix: Prefix) -> Outcome {
     let mut shell = Shell::start(world)?;
     shell.line(&format!("{prefix}cat &"))?;
     let cat = await_actor(&mut shell.tty, "cat")?;
-    shell.tty.until("the read has stopped the job", || {
-        super::actors::group(cat.pgid).iter().all(is_stopped)
-    })?;
+    await_stopped(&mut shell.tty, cat.pgid)?;
     shell.begin("fg")?;
     await_foreground(&mut shell.tty, "cat")?;
     shell.tty.type_keys(CTRL_C)?;

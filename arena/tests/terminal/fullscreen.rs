@@ -142,7 +142,7 @@ fn meant_to_stay(world: &mut World, prefix: Prefix) -> Outcome {
     ensure!(said.is_empty(), "more was written than the command wrote: {said:?}");
     let said = shell.prompt()?;
     ensure!(said.contains("-ixon") && said.contains("susp = ^Y"), "it did not stay: {said:?}");
-    let said = shell.line(&format!("{prefix}stty sane && {prefix}stty -a"))?;
+    let said = shell.line(&format!("{prefix}stty ixon && {prefix}stty -a"))?;
     ensure!(said.contains(" ixon"), "it did not stay: {said:?}");
     shell.leave(world)
 }

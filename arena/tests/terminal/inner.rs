@@ -17,7 +17,8 @@ pub fn register(registry: &mut Registry) {
 }
 
 const INNER: &str = "<inner> ";
-const BASH: &str = "bash --norc --noprofile -i";
+/// Told from the outer shell by the order of its options.
+const BASH: &str = "bash --noprofile --norc -i";
 
 fn enter(shell: &mut Shell, prefix: Prefix) -> Outcome {
     shell.begin(&format!("PS1='{INNER}' {prefix}{BASH}"))?;

@@ -2,7 +2,7 @@
 
 use arena::{Outcome, Registry, World, ensure};
 
-use super::actors::{await_foreground, script};
+use super::actors::{await_actor, await_foreground, await_waiting, find, script};
 use super::prefix::{Prefix, both, run};
 use super::shell::{CTRL_BACKSLASH, CTRL_C, CTRL_D, ENTER, Shell};
 
@@ -91,6 +91,7 @@ fn handled_in_script(world: &mut World, prefix: Prefix) -> Outcome {
     shell.begin("bash ./outer")?;
     shell.tty.expect("up")?;
     await_foreground(&mut shell.tty, "bash ./handles")?;
+    await_waiting(&mut shell.tty, "bash ./outer")?;
     shell.tty.type_keys(CTRL_C)?;
     shell.tty.expect("caught")?;
     shell.tty.type_keys(ENTER)?;
@@ -120,13 +121,13 @@ fn whole_tree(world: &mut World) -> Outcome {
     let mut shell = Shell::start(world)?;
     shell.begin("fullstop run -- bash ./tree")?;
     for name in ["sleep 31", "sleep 32"] {
-        super::actors::await_actor(&mut shell.tty, name)?;
+        await_actor(&mut shell.tty, name)?;
     }
     await_foreground(&mut shell.tty, "sleep 30")?;
     shell.tty.type_keys(CTRL_C)?;
     shell.prompt()?;
     for name in ["sleep 31", "sleep 32"] {
-        ensure!(super::actors::find(name).is_none(), "{name:?} outlived its run");
+        ensure!(find(name).is_none(), "{name:?} outlived its run");
     }
     shell.expect_status(130)?;
     shell.leave(world)

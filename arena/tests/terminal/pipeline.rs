@@ -2,7 +2,7 @@
 
 use arena::{Context, Outcome, Registry, World, ensure};
 
-use super::actors::{await_actor, await_foreground, find, group, is_stopped, script};
+use super::actors::{await_actor, await_foreground, await_stopped, find, group, script};
 use super::prefix::{Prefix, both};
 use super::shell::{CTRL_C, CTRL_D, CTRL_Z, Shell};
 
@@ -57,7 +57,7 @@ fn suspended(world: &mut World, prefix: Prefix) -> Outcome {
         shell.tty.type_keys(CTRL_Z)?;
         shell.tty.expect("Stopped")?;
         shell.prompt()?;
-        ensure!(group(pgid).iter().all(is_stopped), "not all of the job are stopped");
+        await_stopped(&mut shell.tty, pgid)?;
         let said = shell.line("jobs")?;
         ensure!(said.contains("Stopped"), "the job is not stopped: {said:?}");
         shell.begin("fg")?;

@@ -4,7 +4,7 @@ use arena::{Outcome, Registry, World, ensure};
 
 use super::actors::{await_foreground, script};
 use super::prefix::{Prefix, both};
-use super::shell::{CTRL_D, Shell};
+use super::shell::Shell;
 
 pub fn register(registry: &mut Registry) {
     both(registry, "resize::told-once", told_once);
@@ -12,8 +12,9 @@ pub fn register(registry: &mut Registry) {
 }
 
 fn told_once(world: &mut World, prefix: Prefix) -> Outcome {
+    // Bash hears of a change when a read returns, so this one returns often.
     let counts = "trap 'n=$((n + 1)); echo \"change $n: $(stty size)\"' WINCH; echo up; \
-         while :; do read -r line && echo \"got $line\" || exit 0; done";
+         until [ \"$line\" = end ]; do read -r -t 0.05 line && echo \"got $line\"; done";
     script(world, "counts", counts)?;
     let mut shell = Shell::start(world)?;
     shell.begin(&format!("{prefix}bash ./counts"))?;
@@ -27,7 +28,7 @@ fn told_once(world: &mut World, prefix: Prefix) -> Outcome {
         let said = shell.tty.expect(&format!("got {n}"))?;
         ensure!(!said.contains("change"), "told more than once: {said:?}");
     }
-    shell.tty.type_keys(CTRL_D)?;
+    shell.tty.type_keys("end\r")?;
     shell.prompt()?;
     shell.leave(world)
 }

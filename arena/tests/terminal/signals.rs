@@ -174,7 +174,7 @@ fn stays_ignored(world: &mut World) -> Outcome {
 /// What asks nothing of us is for the command.
 fn passed_on(world: &mut World) -> Outcome {
     let text = "mkfifo pause; for s in WINCH USR1 USR2; do trap \"echo heard $s\" $s; done; \
-         echo up; while :; do read -r <> pause; done";
+         echo up; while :; do read -r -t 0.05 <> pause; done";
     script(world, "hears", text)?;
     let mut shell = Shell::start(world)?;
     shell.begin("fullstop run -- bash ./hears")?;

@@ -1,6 +1,6 @@
 //! The one line that is shown while a stop is under way, and where it is not.
 
-use arena::{Context, Outcome, Process, Registry, Signal, World, ensure, send_signal};
+use arena::{Context, Outcome, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{Run, await_actor, await_foreground, await_run, script};
 use super::prefix::run;
@@ -158,16 +158,11 @@ fn key(world: &mut World) -> Outcome {
     shell.tty.expect("term@leader (1 of 3), 11.")?;
     shell.tty.type_keys(CTRL_C)?;
     // Shown again with more than a second gone: the key has changed nothing.
-    shell.tty.expect("term@leader (1 of 3), 10.7")?;
+    shell.tty.expect("term@leader (1 of 3), 10.")?;
     ensure!(run.leader.still_there().is_some_and(|now| now.alive()), "killed at once");
     shell.tty.type_keys(CTRL_C)?;
     let said = shell.prompt()?;
     ensure!(said.ends_with("\r\x1b[K"), "the line was not erased: {said:?}");
     shell.expect_status(137)?;
     shell.leave(world)
-}
-
-#[allow(dead_code)]
-fn alive(process: &Process) -> bool {
-    process.alive()
 }

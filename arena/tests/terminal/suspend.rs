@@ -3,7 +3,7 @@
 use arena::{Context, Outcome, Process, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{
-    await_actor, await_foreground, await_run, group, is_stopped, script, stopped_now,
+    await_actor, await_foreground, await_run, await_stopped, group, is_stopped, script,
 };
 use super::prefix::{Prefix, both, run};
 use super::shell::{CTRL_C, CTRL_Z, Shell};
@@ -54,7 +54,7 @@ fn fg_and_bg(world: &mut World, prefix: Prefix) -> Outcome {
     expect_stopped(&mut shell)?;
     shell.expect_status(148)?;
     expect_job(&mut shell, "Stopped")?;
-    ensure!(group(actor.pgid).iter().all(is_stopped), "not all of the job is stopped");
+    await_stopped(&mut shell.tty, actor.pgid)?;
     shell.line("bg")?;
     expect_job(&mut shell, "Running")?;
     shell.tty.until("all of the job runs", || !group(actor.pgid).iter().any(is_stopped))?;
@@ -75,8 +75,10 @@ fn twenty_times(world: &mut World, prefix: Prefix) -> Outcome {
         let actor = await_foreground(&mut shell.tty, "sleep 60")?;
         shell.tty.type_keys(CTRL_Z)?;
         expect_stopped(&mut shell)?;
+        await_stopped(&mut shell.tty, actor.pgid)?;
         expect_job(&mut shell, "Stopped")?;
-        ensure!(group(actor.pgid).iter().all(is_stopped), "round {round}: not all are stopped");
+        let stopped = group(actor.pgid).iter().all(is_stopped);
+        ensure!(stopped, "round {round}: the job goes on by itself");
         if round % 3 == 0 {
             shell.line("bg")?;
             expect_job(&mut shell, "Running")?;
@@ -234,7 +236,7 @@ fn keeper_killed(world: &mut World) -> Outcome {
     let run = await_run(&mut shell.tty, "sleep 60")?;
     shell.tty.type_keys(CTRL_Z)?;
     expect_stopped(&mut shell)?;
-    ensure!(stopped_now(run.guard.pid), "the guard is not stopped");
+    await_stopped(&mut shell.tty, run.guard.pgid)?;
     send_signal(run.keeper.pid, Signal::KILL)?;
     shell.tty.until("the guard has ended the run", || {
         [&run.guard, &run.leader]

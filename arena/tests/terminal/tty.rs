@@ -19,6 +19,9 @@ pub const PATIENCE: Duration = seconds(20);
 /// How often a condition of which no event is sent is looked at.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
+/// How much of what came instead of the expected a failure shows.
+const SHOWN: usize = 600;
+
 /// Wide enough that no line a test types or expects is wrapped.
 const SIZE: (u16, u16) = (24, 200);
 
@@ -90,9 +93,10 @@ impl Tty {
                 self.passed += at + text.len();
                 return Ok(String::from_utf8_lossy(&before).into_owned());
             }
-            let rest = || String::from_utf8_lossy(&self.seen[self.passed..]).into_owned();
             if deadline.passed() {
-                return Err(format!("no {text:?} within {patience:?}; there was {:?}", rest()));
+                let from = self.passed.max(self.seen.len().saturating_sub(SHOWN));
+                let rest = String::from_utf8_lossy(&self.seen[from..]);
+                return Err(format!("no {text:?} within {patience:?}; there was {rest:?}"));
             }
             self.wait_for_output(deadline.left());
         }

@@ -7,6 +7,7 @@ use fullstop_cage::linux::now;
 use fullstop_cage::{Cage, Command, Round, SpawnError};
 use fullstop_core::machine::{Effect, Input, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
+use fullstop_core::words::Moment;
 use rustix::time::Timespec;
 use std::mem::replace;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct Engine<C> {
     pub feed: Option<Feed>,
     pub failure: Option<(u8, String)>,
     nap: Duration,
+    /// When the next round of the last step is due.
+    round_at: Moment,
 }
 
 /// What the rest of the world may want to know after a fact was dealt with.
@@ -49,6 +52,7 @@ impl<C: Cage> Engine<C> {
             feed: None,
             failure: None,
             nap: SHORTEST_NAP,
+            round_at: now(),
         }
     }
 
@@ -108,8 +112,9 @@ impl<C: Cage> Engine<C> {
 
     fn kill(&mut self) {
         const STEP: &str = "kill";
-        self.nap = SHORTEST_NAP;
         let round = self.cage.kill();
+        self.nap = SHORTEST_NAP;
+        self.round_at = now() + self.nap;
         let first = self.record.steps.last().is_none_or(|last| last.step != STEP);
         // A cage that never held anybody is closed without a word.
         if first && round != Round::default() {
@@ -182,12 +187,13 @@ impl<C: Cage> Engine<C> {
 
     /// Another round of the last step, if that is where it stands.
     pub fn press(&mut self) {
-        if !self.state.is_killing() {
+        if !self.state.is_killing() || now() < self.round_at {
             return;
         }
         let round = self.cage.kill();
         let idle = round.signalled == 0;
         self.nap = if idle { (self.nap * 2).min(LONGEST_NAP) } else { SHORTEST_NAP };
+        self.round_at = now() + self.nap;
     }
 
     pub fn tick(&mut self) {
@@ -200,7 +206,7 @@ impl<C: Cage> Engine<C> {
     pub fn patience(&self) -> Option<Duration> {
         let deadline = self.state.deadline().map(|at| at.since(now()));
         match deadline {
-            Some(left) if self.state.is_killing() => Some(left.min(self.nap)),
+            Some(left) if self.state.is_killing() => Some(left.min(self.round_at.since(now()))),
             other => other,
         }
     }

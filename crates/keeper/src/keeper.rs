@@ -184,10 +184,10 @@ impl Keeper<'_> {
             if self.engine.state.is_over() {
                 return;
             }
+            self.engine.press();
             self.sleep();
             self.hear_signals();
             self.hear_guard();
-            self.engine.press();
         }
     }
 

@@ -4,7 +4,7 @@ use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::walk;
+use super::kin::{only_dead_children, walk};
 use super::procfs::{self, Stat};
 use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};
@@ -172,7 +172,8 @@ impl LinuxCage {
         const MOMENTS: usize = 1000;
         let Some(cgroup) = &mut self.cgroup else { return Some(Proof::NoChildren) };
         for _ in 0..MOMENTS {
-            if cgroup.remove() {
+            // An empty one that cannot be removed is empty all the same.
+            if cgroup.remove() || !cgroup.is_populated() {
                 return Some(Proof::CgroupEmpty);
             }
             if !cgroup.procs().is_empty() {
@@ -185,7 +186,7 @@ impl LinuxCage {
 
     /// Children are left, but dead: somebody outside holds their remains.
     fn proof_among_the_dead(&mut self) -> Option<Proof> {
-        if !std::mem::take(&mut self.only_dead) {
+        if !std::mem::take(&mut self.only_dead) || !only_dead_children() {
             return None;
         }
         match &mut self.cgroup {

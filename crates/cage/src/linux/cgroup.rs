@@ -94,10 +94,15 @@ impl Cgroup {
         io::Write::write_all(&mut &file, b"1")
     }
 
+    /// What cannot be read may be populated; what is gone is not.
     pub fn is_populated(&self) -> bool {
-        // Gone is as empty as it gets.
-        let events = procfs::text(self.path.join("cgroup.events")).unwrap_or_default();
-        events.lines().any(|line| line == "populated 1")
+        match procfs::text(self.path.join("cgroup.events")) {
+            Ok(events) => !events.lines().any(|line| line == "populated 0"),
+            Err(error) => {
+                let gone = [Some(libc::ENOENT), Some(libc::ENODEV)];
+                !gone.contains(&error.raw_os_error())
+            }
+        }
     }
 
     /// The living processes in it and in the cgroups its members made below it.

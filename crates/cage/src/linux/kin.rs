@@ -64,6 +64,17 @@ pub fn walk(mut visit: impl FnMut(&Held, &Stat)) {
     }
 }
 
+/// Whether there are children and every one of them is seen to be dead. Whatever
+/// cannot be read is not seen.
+pub fn only_dead_children() -> bool {
+    let children = match Kin::now() {
+        Kin::Listed => numbers("/proc/thread-self/children").unwrap_or_default(),
+        kin @ Kin::Scanned(_) => kin.children(getpid().as_raw_pid(), 1),
+    };
+    let dead = |&pid: &i32| stat(pid).is_some_and(|stat| !stat.is_alive());
+    !children.is_empty() && children.iter().all(dead)
+}
+
 /// The living descendants of any process, for showing a tree. Not for signals.
 pub fn descendants(of: i32) -> Vec<fullstop_core::report::Member> {
     let kin = Kin::now();

@@ -26,8 +26,8 @@ const ASKS: [Ask; 4] =
 pub const QUIET: Left =
     Left { asks: 0, kills: 0, hosts: 0, waits: 0, retries: 1, freezes: 0, thaws: 0, keepers: 0 };
 
-/// What may happen together. All of it at once is explored as well, but takes minutes: see the
-/// last test.
+/// What may happen together. Everything at once is too much for a test: two asks, say, need no
+/// frozen member to race.
 const TOGETHER: [Left; 5] = [
     // People ask again, early and late, and ask for the kill.
     Left { asks: 2, kills: 1, waits: 1, ..QUIET },
@@ -40,9 +40,6 @@ const TOGETHER: [Left; 5] = [
     // A member can never be killed.
     Left { asks: 1, kills: 1, hosts: 1, freezes: 1, retries: 2, ..QUIET },
 ];
-
-const EVERYTHING: Left =
-    Left { asks: 1, kills: 1, hosts: 1, waits: 1, retries: 1, freezes: 1, thaws: 1, keepers: 1 };
 
 /// A kind of state and the fact that met it.
 type Row = (&'static str, &'static str);
@@ -227,10 +224,4 @@ fn every_law_can_be_broken() {
         let checker = checker.threads(2).finish_when(caught).spawn_bfs().join();
         assert!(checker.discovery(law).is_some(), "not caught: {law}");
     }
-}
-
-#[test]
-#[ignore = "takes minutes without optimisation"]
-fn the_laws_hold_when_everything_happens_at_once() {
-    explore(EVERYTHING);
 }
