@@ -34,18 +34,35 @@ pub fn await_actor(tty: &mut Tty, command: &str) -> Outcome<Process> {
     found.context("it was there")
 }
 
-/// Waits until a process and all of its group are in the foreground and not
+/// Waits until a process sleeps: it has nothing more to do until something
+/// comes. A signal that reaches bash between looking for signals and sleeping
+/// would wait for the sleep to end.
+pub fn await_asleep(tty: &mut Tty, command: &str) -> Outcome<Process> {
+    let mut found = None;
+    tty.until(&format!("{command:?} runs and sleeps"), || {
+        found = find(command).filter(is_asleep);
+        found.is_some()
+    })?;
+    found.context("it was there")
+}
+
+fn is_asleep(process: &Process) -> bool {
+    process.state == 'S' && !matches!(process.wchan().as_str(), "" | "0")
+}
+
+/// Waits until a process sleeps in the foreground, and none of its group is
 /// stopped: from then on a key typed is meant for them.
 pub fn await_foreground(tty: &mut Tty, command: &str) -> Outcome<Process> {
     let pid = await_actor(tty, command)?.pid;
     let deadline = arena::Deadline::after(PATIENCE);
     loop {
         let now = Process::read(pid).context(format!("{command:?} has ended"))?;
-        if tty.foreground() == Some(now.pgid) && !group(now.pgid).iter().any(is_stopped) {
+        let foreground = tty.foreground() == Some(now.pgid);
+        if foreground && is_asleep(&now) && !group(now.pgid).iter().any(is_stopped) {
             return Ok(now);
         }
         if deadline.passed() {
-            return Err(format!("{command:?} is not in the foreground: {now}"));
+            return Err(format!("{command:?} does not wait in the foreground: {now}"));
         }
         tty.breathe();
     }
@@ -66,11 +83,6 @@ pub fn await_waiting(tty: &mut Tty, command: &str) -> Outcome {
 
 pub fn is_stopped(process: &Process) -> bool {
     matches!(process.state, 'T' | 't')
-}
-
-/// Is this process, as it is now, stopped?
-pub fn stopped_now(pid: i32) -> bool {
-    Process::read(pid).is_some_and(|process| is_stopped(&process))
 }
 
 /// Waits until all of a group are stopped. They get the signal at the same

@@ -84,7 +84,7 @@ fn keys(world: &mut World, prefix: Prefix) -> Outcome {
     ensure!(!is_stopped(&now), "a key has stopped it: {now}");
     shell.line("kill %1 %2")?;
     shell.tty.until("both have gone", || find("sleep 60").or_else(|| find("cat")).is_none())?;
-    shell.line("wait")?;
+    shell.await_no_jobs()?;
     shell.leave(world)
 }
 
@@ -197,9 +197,10 @@ fn brought_forward(world: &mut World, prefix: Prefix) -> Outcome {
 fn starts_there(world: &mut World) -> Outcome {
     let mut shell = Shell::start(world)?;
     shell.line("stty tostop")?;
-    let said = shell.line("fullstop run --grace 1s -- bash -c 'trap \"\" TERM; sleep 60' &")?;
+    script(world, "stubborn", "trap '' TERM; while :; do sleep 60; done")?;
+    let said = shell.line("fullstop run --grace 1s -- bash ./stubborn &")?;
     ensure!(said.trim().starts_with("[1]"), "more than the job's number: {said:?}");
-    let run = await_run(&mut shell.tty, "bash -c")?;
+    let run = await_run(&mut shell.tty, "bash ./stubborn")?;
     await_actor(&mut shell.tty, "sleep 60")?;
     send_signal(run.guard.pid, Signal::TERM)?;
     shell.tty.until("the run is over", || run.guard.still_there().is_none_or(|now| !now.alive()))?;

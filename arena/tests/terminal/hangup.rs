@@ -6,7 +6,7 @@ use arena::{
 };
 use rustix::process::kill_process_group;
 
-use super::actors::{await_foreground, await_run, script};
+use super::actors::{await_asleep, await_foreground, await_run, script};
 use super::prefix::{Prefix, both, run};
 use super::shell::{CTRL_Z, Shell, nothing_is_left, on_terminal};
 use super::tty::PATIENCE;
@@ -78,6 +78,7 @@ fn closes_on_background(world: &mut World, prefix: Prefix) -> Outcome {
     let mut shell = Shell::start(world)?;
     shell.begin(&format!("{prefix}bash ./saves &"))?;
     shell.tty.expect("up")?;
+    await_asleep(&mut shell.tty, "bash ./saves")?;
     drop(shell.tty);
     expect_orderly_end(world)
 }
@@ -118,6 +119,7 @@ fn without_a_shell(world: &mut World, prefix: Prefix) -> Outcome {
     let words: Vec<&str> = line.split(' ').collect();
     let (mut tty, _) = on_terminal(world, "command", &words, |_| {})?;
     tty.expect("up")?;
+    await_asleep(&mut tty, "bash ./saves")?;
     drop(tty);
     expect_orderly_end(world)
 }

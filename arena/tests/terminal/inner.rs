@@ -5,7 +5,7 @@ use arena::{Outcome, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{await_actor, await_foreground, await_run, script};
 use super::prefix::{Prefix, both, run};
-use super::shell::{CTRL_C, CTRL_Z, ENTER, Shell};
+use super::shell::{CTRL_C, CTRL_Z, Shell};
 
 pub fn register(registry: &mut Registry) {
     both(registry, "inner-shell::jobs-of-its-own", own_jobs);
@@ -60,6 +60,8 @@ fn own_jobs(world: &mut World, prefix: Prefix) -> Outcome {
     ensure!(said.contains("status=130"), "the inner job: {said:?}");
     // At its prompt these keys are the inner shell's own.
     shell.tty.type_keys("half a line")?;
+    shell.tty.expect("half a line")?;
+    await_foreground(&mut shell.tty, BASH)?;
     shell.tty.type_keys(CTRL_C)?;
     shell.tty.expect(INNER)?;
     shell.begin("exit 3")?;
@@ -79,8 +81,8 @@ fn suspends(world: &mut World, prefix: Prefix) -> Outcome {
         let said = shell.line("jobs")?;
         ensure!(said.contains("Stopped"), "the inner shell is not stopped: {said:?}");
         shell.begin("fg")?;
-        await_foreground(&mut shell.tty, BASH)?;
-        shell.tty.type_keys(ENTER)?;
+        // Bash says which job it continues, and the prompt is part of that.
+        shell.tty.expect(&format!("{BASH}\r\n"))?;
         shell.tty.expect(INNER)?;
         let said = line(&mut shell, &format!("echo \"round\"{round}"))?;
         ensure!(said.contains(&format!("round{round}")), "it does not work: {said:?}");

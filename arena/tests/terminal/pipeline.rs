@@ -2,7 +2,7 @@
 
 use arena::{Context, Outcome, Registry, World, ensure};
 
-use super::actors::{await_actor, await_foreground, await_stopped, find, group, script};
+use super::actors::{await_actor, await_foreground, await_stopped, group, script};
 use super::prefix::{Prefix, both};
 use super::shell::{CTRL_C, CTRL_D, CTRL_Z, Shell};
 
@@ -111,12 +111,12 @@ fn killed_into_a_pager(world: &mut World, prefix: Prefix) -> Outcome {
 
 fn behind_a_pager(world: &mut World, mut shell: Shell, pgid: i32) -> Outcome {
     shell.tty.until("only the pager is left", || {
-        group(pgid).iter().all(|process| process.command == "bash ./pager")
+        let left = group(pgid);
+        left.len() == 1 && left[0].command == "bash ./pager"
     })?;
     let now = shell.tty.settings()?;
     let raw = !now.local_modes.contains(rustix::termios::LocalModes::ICANON);
     ensure!(raw, "the settings of the pager are gone");
-    ensure!(find("bash ./pager").is_some(), "the pager is gone");
     shell.tty.type_keys("q")?;
     let said = shell.prompt()?;
     ensure!(!said.contains('\x1b'), "written into the pager's screen: {said:?}");

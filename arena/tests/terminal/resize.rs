@@ -1,8 +1,8 @@
 //! The size of the window, and how its changes are told.
 
-use arena::{Outcome, Registry, World, ensure};
+use arena::{Outcome, Registry, Signal, World, ensure, send_signal};
 
-use super::actors::{await_foreground, script};
+use super::actors::{await_actor, await_foreground, script};
 use super::prefix::{Prefix, both};
 use super::shell::Shell;
 
@@ -12,24 +12,27 @@ pub fn register(registry: &mut Registry) {
 }
 
 fn told_once(world: &mut World, prefix: Prefix) -> Outcome {
-    // Bash hears of a change when a read returns, so this one returns often.
-    let counts = "trap 'n=$((n + 1)); echo \"change $n: $(stty size)\"' WINCH; echo up; \
-         until [ \"$line\" = end ]; do read -r -t 0.05 line && echo \"got $line\"; done";
+    // Of all that bash can wait for, only `wait` is left at once for a signal.
+    let counts = "trap 'n=$((n + 1)); echo \"change $n: $(stty size)\"' WINCH\n\
+         trap 'echo \"changes: $n\"; kill $!; exit 0' TERM\n\
+         sleep 60 & echo up; while :; do wait $!; done";
     script(world, "counts", counts)?;
     let mut shell = Shell::start(world)?;
     shell.begin(&format!("{prefix}bash ./counts"))?;
     shell.tty.expect("up")?;
-    await_foreground(&mut shell.tty, "bash ./counts")?;
+    let counter = await_foreground(&mut shell.tty, "bash ./counts")?;
+    await_actor(&mut shell.tty, "sleep 60")?;
     for n in 1..=10 {
+        await_foreground(&mut shell.tty, "bash ./counts")?;
         shell.tty.resize(30 + n, 210 + n)?;
-        // Said in answer to a line, so that a second telling would be seen.
         shell.tty.expect(&format!("change {n}: {} {}", 30 + n, 210 + n))?;
-        shell.tty.type_keys(&format!("{n}\r"))?;
-        let said = shell.tty.expect(&format!("got {n}"))?;
-        ensure!(!said.contains("change"), "told more than once: {said:?}");
     }
-    shell.tty.type_keys("end\r")?;
+    await_foreground(&mut shell.tty, "bash ./counts")?;
+    send_signal(counter.pid, Signal::TERM)?;
+    let said = shell.tty.expect("changes: 10\r\n")?;
+    ensure!(!said.contains("change "), "told more than once: {said:?}");
     shell.prompt()?;
+    shell.expect_status(0)?;
     shell.leave(world)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use arena::{Context, Ended, Outcome, Spawned, World, ensure, seconds};
+use arena::{Context, Deadline, Ended, Outcome, Spawned, World, ensure, seconds};
 
 use super::tty::{PATIENCE, Tty};
 
@@ -60,6 +60,16 @@ impl Shell {
     pub fn expect_status(&mut self, wanted: i32) -> Outcome {
         let status = self.status()?;
         ensure!(status == wanted, "the shell saw status {status}, and not {wanted}");
+        Ok(())
+    }
+
+    /// Waits until bash has taken note of the end of all its jobs: with stopped
+    /// ones it would not leave.
+    pub fn await_no_jobs(&mut self) -> Outcome {
+        let deadline = Deadline::after(PATIENCE);
+        while self.line("jobs")?.contains('[') {
+            ensure!(!deadline.passed(), "there are still jobs");
+        }
         Ok(())
     }
 

@@ -18,8 +18,9 @@ pub fn register(registry: &mut Registry) {
     run(registry, "status::key-during-a-stop", key);
 }
 
-/// Two processes that want to be killed.
-const STUBBORN: &str = "trap '' TERM; sleep 60 & echo up; while :; do wait; done";
+/// Has to be killed; its child goes when it is asked.
+const STUBBORN: &str = "trap : TERM; mkfifo pause; sleep 60 & echo up; \
+    while :; do read -r <> pause; done";
 
 fn begin(shell: &mut Shell, world: &World, line: &str) -> Outcome<Run> {
     script(world, "stubborn", STUBBORN)?;

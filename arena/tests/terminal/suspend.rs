@@ -36,12 +36,22 @@ fn expect_job(shell: &mut Shell, word: &str) -> Outcome {
     Ok(())
 }
 
-/// Waits until bash says it, at a prompt or when asked: it hears of a change
-/// when it looks.
+/// Waits until `jobs` says it: bash hears of a change when it looks.
 fn await_job(shell: &mut Shell, word: &str) -> Outcome {
     let deadline = arena::Deadline::after(super::tty::PATIENCE);
     while !shell.line("jobs")?.contains(word) {
         ensure!(!deadline.passed(), "the job is not getting {word}");
+    }
+    Ok(())
+}
+
+/// Bash tells of a job's end once, at the first prompt after it.
+fn terminate(shell: &mut Shell) -> Outcome {
+    let deadline = arena::Deadline::after(super::tty::PATIENCE);
+    let mut said = shell.line("kill %1")?;
+    while !said.contains("Terminated") {
+        ensure!(!deadline.passed(), "the job is not getting Terminated: {said:?}");
+        said = shell.line("jobs")?;
     }
     Ok(())
 }
@@ -145,8 +155,7 @@ fn continued_from_outside(world: &mut World, prefix: Prefix) -> Outcome {
         await_job(&mut shell, "Running")?;
         ensure!(!group(actor.pgid).iter().any(is_stopped), "some of the job are still stopped");
     }
-    shell.line("kill %1")?;
-    await_job(&mut shell, "Terminated")?;
+    terminate(&mut shell)?;
     shell.leave(world)
 }
 
@@ -156,8 +165,7 @@ fn terminated(world: &mut World, prefix: Prefix) -> Outcome {
     await_foreground(&mut shell.tty, "sleep 60")?;
     shell.tty.type_keys(CTRL_Z)?;
     expect_stopped(&mut shell)?;
-    shell.line("kill %1")?;
-    await_job(&mut shell, "Terminated")?;
+    terminate(&mut shell)?;
     shell.leave(world)
 }
 
@@ -246,8 +254,7 @@ fn keeper_killed(world: &mut World) -> Outcome {
     shell.tty.type_keys("\r")?;
     shell.tty.expect("[1]+")?;
     shell.prompt()?;
-    let said = shell.line("jobs")?;
-    ensure!(said.trim().is_empty(), "the job is still there: {said:?}");
+    shell.await_no_jobs()?;
     shell.leave(world)
 }
 

@@ -9,6 +9,7 @@ mod run;
 
 use args::{Call, UsageError};
 use fullstop_keeper::Ending;
+use std::io::Write;
 use std::process::exit;
 
 /// fullstop itself failed, as opposed to the command.
@@ -32,6 +33,7 @@ fn start() {
 }
 
 fn fail(why: &str) -> ! {
-    eprintln!("fullstop: {why}");
+    // Whoever reads our messages may be gone.
+    let _ = writeln!(std::io::stderr(), "fullstop: {why}");
     exit(FAILED)
 }

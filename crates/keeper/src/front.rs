@@ -28,7 +28,7 @@ pub fn run(mut spec: Spec) -> Ending {
     match enter(&mut spec) {
         Ok(ending) => ending,
         Err(error) => {
-            eprintln!("fullstop: {error}");
+            say!("{error}");
             Ending::Code(FAILED)
         }
     }
@@ -42,7 +42,7 @@ fn enter(spec: &mut Spec) -> io::Result<Ending> {
     let parent = getppid().map_or(0, Pid::as_raw_pid);
     let mut hosts = Vec::new();
     if spec.on_host_exit.stops(terminal.is_some(), parent) {
-        hosts.push(watch_parent()?);
+        hosts.extend(watch_parent()?);
     }
     if getpid().as_raw_pid() == 1 || has_children() {
         match fork(Signal::CHLD)? {
@@ -50,7 +50,7 @@ fn enter(spec: &mut Spec) -> io::Result<Ending> {
                 drop(hosts);
                 return Ok(Front { guard, signals: Signals::of(&heard)?, terminal }.stand(spec));
             }
-            Fork::Child => hosts.push(watch_parent()?),
+            Fork::Child => hosts.extend(watch_parent()?),
         }
     }
     let signals = Signals::of(&heard)?;

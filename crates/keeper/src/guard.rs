@@ -19,12 +19,11 @@ use fullstop_cage::linux::{
 use fullstop_core::machine::{Ask, Input, Leader, Rest, State};
 use fullstop_core::report::Member;
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Moment;
+use fullstop_core::words::{Exit, Moment, Reason};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{getpid, set_child_subreaper};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::thread::yield_now;
 use std::time::Duration;
 
 /// A stop that is over sooner than this is not worth a line.
@@ -63,7 +62,7 @@ pub fn guard(spec: &mut Spec, post: Post) -> Ending {
     match begin(spec, post) {
         Ok(mut guard) => guard.watch(),
         Err(why) => {
-            eprintln!("fullstop: {why}");
+            say!("{why}");
             Ending::Code(FAILED)
         }
     }
@@ -165,10 +164,6 @@ impl Guard<'_> {
     }
 
     fn sleep(&self) {
-        if self.outcome.is_some() {
-            // The keeper is on its way out: sooner gone than we could fall asleep.
-            return yield_now();
-        }
         let showing = self.terminal.is_some() && self.stopping_since.is_some();
         let wait = showing.then(|| timespec(SHOW_EVERY));
         let mut fds =
@@ -233,11 +228,7 @@ impl Guard<'_> {
                     self.record.cage = cage;
                     self.leader = Held::newborn(pid, fd);
                     if self.spec.loudness == Loudness::Verbose {
-                        eprintln!(
-                            "fullstop: run {} leader {pid} cage {}",
-                            self.spec.id,
-                            word(cage)
-                        );
+                        say!("run {} leader {pid} cage {}", self.spec.id, word(cage));
                     }
                 }
                 ToGuard::State { state, alive } => {
@@ -247,9 +238,12 @@ impl Guard<'_> {
                 }
                 ToGuard::Step(step) => {
                     if self.spec.loudness == Loudness::Verbose {
-                        eprintln!(
-                            "fullstop: {} ms: {}, {} alive, {} signalled",
-                            step.at_ms, step.step, step.alive, step.signalled
+                        say!(
+                            "{} ms: {}, {} alive, {} signalled",
+                            step.at_ms,
+                            step.step,
+                            step.alive,
+                            step.signalled
                         );
                     }
                     self.record.steps.push(step);
@@ -321,8 +315,8 @@ impl Guard<'_> {
         engine.record.error = Some("the keeper was killed; its guard ended the run".to_owned());
         let report = engine.record.report(self.spec, &engine.state);
         let written = self.spec.report.as_mut().map_or(Ok(()), |sink| sink.write(&report));
-        if self.spec.loudness > Loudness::Quiet {
-            eprintln!("fullstop: the keeper was killed; the run was ended in its place");
+        if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {
+            say!("the keeper was killed; the run was ended in its place");
         }
         let outcome = Outcome {
             state: engine.state.clone(),
@@ -365,11 +359,15 @@ impl Guard<'_> {
     fn finish(&mut self, outcome: &Outcome) -> Ending {
         hold(&[Signal::TTOU]);
         if let Some(terminal) = &mut self.terminal {
-            terminal.restore();
+            terminal.clear();
+            // A command that left by itself has left the terminal as it wanted it.
+            if !left_by_itself(&outcome.state) {
+                terminal.restore();
+            }
         }
         let error = outcome.error.as_ref().map(|(_, why)| why);
         for why in error.into_iter().chain(&outcome.warning) {
-            eprintln!("fullstop: {why}");
+            say!("{why}");
         }
         match &outcome.state {
             State::Stuck { .. } => name(outcome, "still alive", "stuck"),
@@ -389,15 +387,23 @@ fn word(cage: fullstop_core::report::CageKind) -> &'static str {
     }
 }
 
+fn left_by_itself(state: &State) -> bool {
+    let reason = state.reason() == Some(Reason::Exited);
+    reason && matches!(state.leader(), Leader::Gone(Exit::Code(_)))
+}
+
 fn name(outcome: &Outcome, what: &str, verdict: &str) {
+    if outcome.count == 0 {
+        return say!("{verdict}: somebody is {what} who cannot be seen from here");
+    }
     let processes = if outcome.count == 1 { "process" } else { "processes" };
-    eprintln!("fullstop: {verdict}: {} {processes} {what}", outcome.count);
+    say!("{verdict}: {} {processes} {what}", outcome.count);
     for Member { pid, state, wchan, command, .. } in &outcome.named {
         let wchan = wchan.as_deref().unwrap_or("?");
-        eprintln!("fullstop:   pid {pid} state {state} in {wchan}: {command}");
+        say!("  pid {pid} state {state} in {wchan}: {command}");
     }
     let more = outcome.count - outcome.named.len();
     if more > 0 {
-        eprintln!("fullstop:   and {more} more");
+        say!("  and {more} more");
     }
 }

@@ -15,6 +15,7 @@ use fullstop_cage::linux::{
 };
 use fullstop_core::machine::{Ask, Input, State};
 use fullstop_core::signal::Signal;
+use fullstop_core::words::Moment;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -61,7 +62,8 @@ struct Told {
     state: Option<State>,
     steps: usize,
     reported: Option<State>,
-    alive: usize,
+    /// When the guard last heard how many are alive.
+    counted: Moment,
 }
 
 /// Runs the keeper's whole life, until there is nothing left to keep.
@@ -227,7 +229,8 @@ impl Keeper<'_> {
     /// A keeper takes these as a request, not as an order to die.
     fn hear_signals(&mut self) {
         while let Some(heard) = self.signals.next() {
-            if heard.signal != Signal::CHLD {
+            // A Ctrl-C of the moment before we left the session is the command's.
+            if heard.signal != Signal::CHLD && !heard.by_kernel {
                 self.engine.tell(Input::Ask(Ask::Plain));
             }
         }
@@ -291,10 +294,12 @@ impl Keeper<'_> {
         if !matches!(state, State::Stopping(_)) {
             return;
         }
-        let alive = if self.shows_progress() { self.engine.cage.census().len() } else { 0 };
-        if self.told.state.as_ref() == Some(state) && self.told.alive == alive {
+        let count_due = self.shows_progress() && now().since(self.told.counted) >= PROGRESS_EVERY;
+        if self.told.state.as_ref() == Some(state) && !count_due {
             return;
         }
+        let alive = if self.shows_progress() { self.engine.cage.census().len() } else { 0 };
+        let state = &self.engine.state;
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::State { state: state.clone(), alive }, None);
             if self.watched || self.spec.loudness == Loudness::Verbose {
@@ -302,7 +307,7 @@ impl Keeper<'_> {
             }
         }
         self.told.state = Some(state.clone());
-        self.told.alive = alive;
+        self.told.counted = now();
     }
 
     /// Writes the report and lets the guard go, when it ended or got stuck.
@@ -330,10 +335,9 @@ impl Keeper<'_> {
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::Outcome(outcome), None);
         }
-        // While we leave, the guard wakes up.
-        self.bell.ring();
         self.told.reported = Some(state.clone());
         if stuck {
+            self.bell.ring();
             // The guard leaves now; what it leaves open must not be held by us.
             self.engine.feed = None;
             self.spec.report.take_if(|sink| !sink.is_replaceable());

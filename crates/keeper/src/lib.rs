@@ -2,6 +2,8 @@
 //! and prove its end. See `docs/architecture.md` for the picture.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod say;
 mod ending;
 mod engine;
 mod feed;

@@ -65,10 +65,9 @@ impl Terminal {
     }
 
     /// Gives the terminal back as it was found. A program that was killed in the
-    /// middle of a full screen has left it otherwise; one that left in order has
-    /// put everything back itself, and then nothing is written.
+    /// middle of a full screen has left it otherwise; where nothing is changed,
+    /// nothing is written.
     pub fn restore(&mut self) {
-        self.clear();
         if !self.foreground {
             return;
         }

@@ -3,18 +3,19 @@
 //! The child tells a failure through a pipe that exec closes. It is a plain copy,
 //! not a vfork: an exec that hangs on a dead file server must not hang its keeper.
 
-use super::fork::{Fork, fork_unchecked, is_refusal};
+use super::cgroup::Cgroup;
+use super::fork::{Fork, fork_unchecked};
 use super::held::Held;
 use super::origin::Origin;
 use super::program::why_not;
 use super::signals::{Mask, set_disposition};
 use crate::{Command, SpawnError};
 use fullstop_core::signal::Signal;
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::null;
 
 /// A leader on its way.
@@ -28,7 +29,8 @@ pub struct Birth {
 /// Which part of the child's way failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Cgroup = 1,
+    /// Its keeper died, or gave up, before it was let through.
+    Gate = 1,
     Cwd = 2,
     /// No candidate was there.
     NotFound = 3,
@@ -36,31 +38,56 @@ enum Stage {
     Exec = 4,
 }
 
+/// Starts the leader. Returns whether it is inside the cgroup; if it cannot be,
+/// and `must`, there is no leader.
 pub fn bear(
     command: Command,
     mask: &Mask,
-    cgroup: Option<BorrowedFd<'_>>,
-) -> Result<Birth, SpawnError> {
-    let os = |what| move |source: io::Error| SpawnError::Os { what, source };
-    let (news, teller) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|errno| os("make a pipe")(errno.into()))?;
-    rustix::fs::fcntl_setfl(&news, OFlags::NONBLOCK)
-        .map_err(|errno| os("make a pipe")(errno.into()))?;
+    cgroup: Option<&Cgroup>,
+    must: bool,
+) -> Result<(Birth, bool), SpawnError> {
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| os("make a pipe", errno.into()));
+    let (news, teller) = pipe()?;
+    fcntl_setfl(&news, OFlags::NONBLOCK).map_err(|errno| os("make a pipe", errno.into()))?;
     let exec = Exec::new(&command);
-    // SAFETY: the child only runs `become_leader`, which is async-signal-safe.
-    let forked = unsafe { fork_unchecked(Signal::CHLD, cgroup) };
-    let (forked, enter) = match forked {
-        // The cgroup is entered by the child itself then.
-        Err(error) if cgroup.is_some() && is_refusal(&error) => {
-            // SAFETY: as above.
-            (unsafe { fork_unchecked(Signal::CHLD, None) }, cgroup)
+    if let Some(cgroup) = cgroup {
+        // SAFETY: the child only runs `become_leader`, which is async-signal-safe.
+        match unsafe { fork_unchecked(Signal::CHLD, Some(cgroup.dir())) } {
+            Ok(Fork::Parent(leader)) => return Ok((Birth { leader, news, command }, true)),
+            Ok(Fork::Child) => become_leader(&exec, &command, mask, None, teller.as_raw_fd()),
+            // Old kernels, emulators, seccomp, a cgroup closed to us: another way.
+            Err(_) => {}
         }
-        other => (other, None),
-    };
-    match forked.map_err(os("make a process"))? {
-        Fork::Parent(leader) => Ok(Birth { leader, news, command }),
-        Fork::Child => become_leader(&exec, &command, mask, enter, teller.as_raw_fd()),
     }
+    let gate = cgroup.map(|_| pipe()).transpose()?;
+    // SAFETY: as above.
+    let forked = unsafe { fork_unchecked(Signal::CHLD, None) };
+    let leader = match forked.map_err(|error| os("make a process", error))? {
+        Fork::Parent(leader) => leader,
+        Fork::Child => {
+            let gate = gate.map(|(gate, _key)| gate.into_raw_fd());
+            become_leader(&exec, &command, mask, gate, teller.as_raw_fd())
+        }
+    };
+    let inside = match (cgroup, gate) {
+        (Some(cgroup), Some((_, key))) => let_in(cgroup, &leader, &key, must)?,
+        _ => false,
+    };
+    Ok((Birth { leader, news, command }, inside))
+}
+
+/// The leader waits behind its gate until it is where it belongs.
+fn let_in(cgroup: &Cgroup, leader: &Held, key: &OwnedFd, must: bool) -> Result<bool, SpawnError> {
+    let entered = match cgroup.take_in(leader.pid()) {
+        Err(error) if must => return Err(os("enter the cgroup", error)),
+        entered => entered.is_ok(),
+    };
+    rustix::io::write(key, b"g").map_err(|errno| os("let the command go", errno.into()))?;
+    Ok(entered)
+}
+
+fn os(what: &'static str, source: io::Error) -> SpawnError {
+    SpawnError::Os { what, source }
 }
 
 impl Birth {
@@ -85,8 +112,8 @@ impl Birth {
         let [stage, errno, which] = words(message);
         let source = io::Error::from_raw_os_error(errno);
         let which = usize::try_from(which).ok();
-        if stage == Stage::Cgroup as i32 {
-            return SpawnError::Os { what: "enter the cgroup", source };
+        if stage == Stage::Gate as i32 {
+            return os("let the command go", source);
         }
         if stage == Stage::Cwd as i32 {
             let cwd = self.command.cwd.as_deref().unwrap_or_default();
@@ -94,11 +121,6 @@ impl Birth {
         }
         let there = which.filter(|_| stage == Stage::Exec as i32);
         why_not(&self.command, there, source)
-    }
-
-    /// The command again, for another try.
-    pub fn into_command(self) -> Command {
-        self.command
     }
 }
 
@@ -137,10 +159,10 @@ fn become_leader(
     exec: &Exec,
     command: &Command,
     mask: &Mask,
-    cgroup: Option<BorrowedFd<'_>>,
+    gate: Option<RawFd>,
     teller: RawFd,
 ) -> ! {
-    let (stage, which) = match prepare(command, mask, cgroup) {
+    let (stage, which) = match prepare(command, mask, gate) {
         Err(stage) => (stage, 0),
         Ok(()) => execute(exec, command),
     };
@@ -153,18 +175,13 @@ fn become_leader(
     }
 }
 
-fn prepare(command: &Command, mask: &Mask, cgroup: Option<BorrowedFd<'_>>) -> Result<(), Stage> {
+fn prepare(command: &Command, mask: &Mask, gate: Option<RawFd>) -> Result<(), Stage> {
     // SAFETY: async-signal-safe calls with pointers to strings that live on.
     unsafe {
-        if let Some(cgroup) = cgroup {
-            let procs = libc::openat(
-                cgroup.as_raw_fd(),
-                c"cgroup.procs".as_ptr(),
-                libc::O_WRONLY | libc::O_CLOEXEC,
-            );
-            if procs < 0 || libc::write(procs, c"0".as_ptr().cast(), 1) != 1 {
-                return Err(Stage::Cgroup);
-            }
+        if let Some(gate) = gate
+            && libc::read(gate, [0_u8; 1].as_mut_ptr().cast(), 1) != 1
+        {
+            return Err(Stage::Gate);
         }
         if command.own_session {
             libc::setsid();

@@ -223,23 +223,11 @@ impl LinuxCage {
         }
     }
 
-    /// What the leader on its way has to tell. A cgroup that turned out to be
-    /// closed to it is given up for the tree, unless it was demanded.
+    /// What the leader on its way has to tell.
     fn hear_birth(&mut self, look: &mut Look) {
         let Some(birth) = self.birth.take() else { return };
         match birth.outcome() {
             None => self.birth = Some(birth),
-            Some(Err(SpawnError::Os { what: "enter the cgroup", .. }))
-                if self.wanted == Wanted::Auto =>
-            {
-                look.exit = None;
-                if let Some(mut cgroup) = self.cgroup.take() {
-                    cgroup.remove();
-                }
-                if let Err(error) = self.spawn(birth.into_command()) {
-                    look.birth = Some(Err(error));
-                }
-            }
             Some(Ok(())) => {
                 look.birth = Some(Ok(()));
                 self.leader = Some(birth.leader);
@@ -284,9 +272,14 @@ impl Cage for LinuxCage {
 
     fn spawn(&mut self, command: Command) -> Result<(), SpawnError> {
         let own_session = command.own_session;
-        let birth = bear(command, &self.mask, self.cgroup.as_ref().map(Cgroup::dir))?;
+        let must = self.wanted == Wanted::Cgroup;
+        let (birth, inside) = bear(command, &self.mask, self.cgroup.as_ref(), must)?;
         if own_session {
             self.pgid = birth.leader.pid();
+        }
+        // A cgroup that turned out to be closed to us is given up for the tree.
+        if let Some(mut closed) = self.cgroup.take_if(|_| !inside) {
+            closed.remove();
         }
         self.birth = Some(birth);
         Ok(())

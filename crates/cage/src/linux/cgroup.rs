@@ -87,6 +87,11 @@ impl Cgroup {
         self.dir.as_fd()
     }
 
+    /// Moves a process of ours inside.
+    pub fn take_in(&self, pid: i32) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.procs"), pid.to_string())
+    }
+
     /// Kills every member, also those being forked. Absent before kernel 5.14.
     pub fn kill(&self) -> io::Result<()> {
         // Opened without O_CREAT: with it a missing file reads as EACCES.

@@ -58,7 +58,7 @@ pub unsafe fn fork_unchecked(
 }
 
 /// Errors that speak of the system call and not of the process asked for.
-pub fn is_refusal(error: &io::Error) -> bool {
+fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::E2BIG))
 }
 

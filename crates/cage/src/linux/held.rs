@@ -159,15 +159,19 @@ fn exit_from_status(status: i32) -> Exit {
 }
 
 /// A descriptor that becomes readable when our parent dies, or is already.
-pub fn watch_parent() -> io::Result<OwnedFd> {
+pub fn watch_parent() -> io::Result<Option<OwnedFd>> {
     let pid = getppid().ok_or(io::ErrorKind::NotFound)?;
     let opened = pidfd_open(pid, PidfdFlags::empty());
     if getppid() == Some(pid) {
-        return Ok(opened?);
+        return match opened {
+            // Before kernel 5.3 nobody can tell; the lifeline still sees our own.
+            Err(Errno::NOSYS) => Ok(None),
+            opened => Ok(Some(opened?)),
+        };
     }
     // It died meanwhile; the end of an abandoned pipe says the same.
     let (abandoned, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    Ok(abandoned)
+    Ok(Some(abandoned))
 }
 
 /// The inode in pidfs, which no other process of this boot ever gets (kernel 6.9+).

@@ -66,13 +66,17 @@ pub fn walk(mut visit: impl FnMut(&Held, &Stat)) {
 
 /// Whether there are children and every one of them is seen to be dead. Whatever
 /// cannot be read is not seen.
+///
+/// One that dies between the list and the look hands its own children to us. It
+/// does so before it reads as dead, so that they stand in the second list, where
+/// nobody may be new: the dead stay listed until we reap them.
 pub fn only_dead_children() -> bool {
-    let children = match Kin::now() {
-        Kin::Listed => numbers("/proc/thread-self/children").unwrap_or_default(),
-        kin @ Kin::Scanned(_) => kin.children(getpid().as_raw_pid(), 1),
-    };
+    let list = || Kin::now().children(getpid().as_raw_pid(), 1);
     let dead = |&pid: &i32| stat(pid).is_some_and(|stat| !stat.is_alive());
-    !children.is_empty() && children.iter().all(dead)
+    let children = list();
+    !children.is_empty()
+        && children.iter().all(dead)
+        && list().iter().all(|child| children.contains(child))
 }
 
 /// The living descendants of any process, for showing a tree. Not for signals.
