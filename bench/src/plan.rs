@@ -45,6 +45,7 @@ pub struct Bits {
     pub stamp: PathBuf,
     pub true_: PathBuf,
     pub tree: PathBuf,
+    pub floor: PathBuf,
 }
 
 /// One way of running a command.
@@ -59,6 +60,9 @@ pub struct Contender {
     /// For a library: a long-living program that spawns on request, because a
     /// user of the library does not start a new host for each command.
     pub host: Option<Vec<String>>,
+    /// It moves processes between cgroups, after which every fork and exit of the
+    /// machine is slower for some milliseconds; the next one shall not pay.
+    pub echoes: bool,
     /// Why this contender is not in the race.
     pub missing: Option<String>,
 }

@@ -92,6 +92,9 @@ pub struct Stop {
 /// The fastest of them is the floor that ratios are taken against.
 pub const FLOORS: [&str; 4] =
     ["floor (spin)", "floor (nap)", "floor (poll)", "floor (leader, nap)"];
+/// The floor in a program of its own, from SIGTERM to its exit, as fullstop is
+/// measured: what waking up and exiting cost on top.
+pub const FLOOR_PROGRAM: &str = "floor, as a program";
 /// The floor and the reaping of every member: what `no-children` proves on top.
 pub const FLOOR_REAPED: &str = "floor, reaped";
 

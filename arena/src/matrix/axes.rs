@@ -4,7 +4,7 @@ use super::cell::{Cage, Cell};
 use super::member::{CROWD, Leader, MEMBERS, Member};
 use super::story::Pace;
 use super::trigger::{ALL, Trigger};
-use super::{birth, needs, stuck};
+use super::{needs, stuck};
 use crate::{Need, Registry, User};
 
 /// Registers the whole matrix.
@@ -19,7 +19,6 @@ pub fn register(registry: &mut Registry) {
         add(registry, &format!("default::{}", cell.name()), cell);
     }
     stuck::register(registry);
-    birth::register(registry);
 }
 
 fn add(registry: &mut Registry, name: &str, cell: Cell) {

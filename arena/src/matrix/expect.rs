@@ -142,19 +142,16 @@ fn counts(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
     lies.unless(first.alive >= 1, || "nobody alive at the first step".into());
     let leader_gone = cell.trigger == Trigger::Natural || !cell.member.leader_stays();
     let standing = seen.announced - usize::from(leader_gone);
-    match cell.member.count {
-        Count::Steady => {
-            lies.unless(first.alive == standing, || {
-                format!("{} alive at first, not {standing}", first.alive)
-            });
-        }
-        Count::FallsWithLeader => {
-            lies.unless(first.alive <= standing, || {
-                format!("{} alive at first, not {standing}", first.alive)
-            });
-        }
-        Count::Restless => {}
-    }
+    // Before anybody was signalled, nobody has fallen.
+    let exact = match cell.member.count {
+        Count::Steady => true,
+        Count::FallsTogether => cell.trigger.is_soft(),
+        Count::Restless => false,
+    };
+    let plausible = if exact { first.alive == standing } else { first.alive <= standing };
+    lies.unless(plausible || cell.member.count == Count::Restless, || {
+        format!("{} alive at first, not {standing}", first.alive)
+    });
     for step in report.steps.iter().filter(|step| step.step != "kill") {
         let most = step.alive;
         lies.unless(step.signalled <= most, || {

@@ -38,8 +38,8 @@ pub enum Count {
     /// The number announced is the number to be counted, and without the
     /// leader it is one less.
     Steady,
-    /// Others fall when the leader does.
-    FallsWithLeader,
+    /// One that falls takes others along.
+    FallsTogether,
     /// Never the same.
     Restless,
 }
@@ -100,14 +100,15 @@ pub const MEMBERS: &[Member] = &[
     Member { leader: Leader::Answers, saves: true, ..polite("save-on-term") },
     Member { leader: Leader::AnswersForItsChildren, saves: true, ..polite("save-needs-children") },
     // The terminal hangs up when the leader, who holds its master, is gone.
-    Member { count: Count::FallsWithLeader, ..polite("own-pty") },
+    Member { count: Count::FallsTogether, ..polite("own-pty") },
     // For anybody but root it is a plain child.
     Member { users: &[User::Root], ..polite("change-uid") },
     polite("subreaper"),
     Member { crowd: Crowd::Wild, count: Count::Restless, ..polite("hop") },
     Member { leader: Leader::Falls { deaf_to: &[HUP] }, ..polite("nohup") },
-    // The init of a pid namespace does not hear a TERM it has no handler for.
-    Member { crowd: Crowd::Deaf, ..polite("namespaces") },
+    // The init of a pid namespace does not hear a TERM it has no handler for, and
+    // takes its namespace along when it is killed.
+    Member { crowd: Crowd::Deaf, count: Count::FallsTogether, ..polite("namespaces") },
     // Bears a deaf tree when it is asked; without being asked it is alone.
     Member { leader: Leader::Answers, crowd: Crowd::Deaf, ..polite("tree-on-term") },
     Member { leader: Leader::Leaves, ..polite("leftovers") },

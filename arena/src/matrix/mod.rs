@@ -2,7 +2,6 @@
 //! to end a run.
 
 mod axes;
-mod birth;
 mod bystanders;
 mod cell;
 mod clean;

@@ -60,7 +60,7 @@ impl Trigger {
         }
     }
 
-    /// Pulls the trigger. `leader` is `None` if it has left by itself.
+    /// Pulls the trigger.
     pub fn pull(self, parts: &Parts) -> Outcome {
         match self {
             Self::Term => send_signal(parts.run, Signal::TERM),

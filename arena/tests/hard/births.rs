@@ -7,6 +7,8 @@
 //! met.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use arena::{
@@ -14,7 +16,7 @@ use arena::{
     seconds, send_signal,
 };
 
-use super::kit::{EVERYWHERE, Launch, Place, SOON, add_with, no_cgroup};
+use super::kit::{EVERYWHERE, Launch, Place, SOON, add_with, no_cgroup, text};
 
 pub fn register(registry: &mut Registry) {
     for (name, victim) in
@@ -37,14 +39,16 @@ pub fn register(registry: &mut Registry) {
             move |world, place| slow_motion(world, place, victim),
         );
     }
-    add_with(
-        registry,
-        "birth::guard-killed-at-each-call",
-        &EVERYWHERE,
-        &[Need::Program("strace")],
-        |_| {},
-        each_call,
-    );
+    for (name, victim) in [("guard", Victim::Guard), ("keeper", Victim::Keeper)] {
+        add_with(
+            registry,
+            &format!("birth::{name}-killed-at-each-call"),
+            &EVERYWHERE,
+            &[Need::Program("strace")],
+            |_| {},
+            move |world, place| each_call(world, place, victim),
+        );
+    }
     add_with(registry, "birth::stopped-at-once", &EVERYWHERE, &[], |_| {}, stopped_at_once);
 }
 
@@ -61,7 +65,7 @@ const ROUNDS: u64 = 150;
 const SLOW_ROUNDS: u64 = 40;
 /// The kill comes at most this long after the victim's birth; by then the
 /// command has been running for a while on an idle machine.
-const LATEST: Duration = Duration::from_micros(4000);
+const LATEST: Duration = millis(4);
 
 /// A tree that stands quickly: one in the leader's session, one in its own.
 const COMMAND: [&str; 3] = ["sh", "-c", "setsid sleep 50 & sleep 50; true"];
@@ -83,7 +87,9 @@ fn real_time(world: &mut World, place: Place, victim: Victim) -> Outcome {
         let found = match victim {
             Victim::Guard => Some(run.pid()),
             Victim::Keeper => only_child(run.pid()),
-            Victim::Host => only_child(run.pid()).filter(|&run| watches_host(run)).map(|_| run.pid()),
+            Victim::Host => {
+                only_child(run.pid()).filter(|&run| watches_host(run)).map(|_| run.pid())
+            }
         };
         let pid = found.context("nobody was found to be killed")?;
         spin(delay);
@@ -131,24 +137,82 @@ fn slow_motion(world: &mut World, place: Place, victim: Victim) -> Outcome {
     world.expect_bystanders_untouched()
 }
 
-/// The guard dies at its first, second, third … system call, exactly.
-fn each_call(world: &mut World, place: Place) -> Outcome {
-    let mut survived = 0;
-    for call in 40..400 {
-        let inject = format!("inject=all:signal=KILL:when={call}");
-        let tracer = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=all", "-e", &inject];
-        let launch = launch(place, Victim::Guard).before(&tracer);
-        let run = launch.start(world, &["sh", "-c", "setsid sleep 50 & sleep 0.02"])?;
-        let status = ended(world, &run.spawned, seconds(2)).context(format!("at call {call}"))?;
-        if status != Ended::Signal(9) {
-            survived += 1;
+/// A command that leaves somebody behind, and ends soon by itself.
+const SHORT: [&str; 3] = ["sh", "-c", "setsid sleep 50 & sleep 0.02"];
+
+/// The guard, or the keeper, dies at each of its system calls, exactly.
+fn each_call(world: &mut World, place: Place, victim: Victim) -> Outcome {
+    let calls = calls_of(world, place, victim)?;
+    world.note(format!("{calls:?}"));
+    ensure!(calls.len() > 3, "only {} calls to die at", calls.len());
+    let mut died = 0;
+    for (call, nth) in &calls {
+        let inject = format!("inject={call}:signal=KILL:when={nth}");
+        let mut tracer = vec!["strace", "-qq", "-o", "/dev/null", "-e", &inject];
+        if victim == Victim::Keeper {
+            tracer.extend(["-f", "-b", "execve"]);
         }
-        // A few times beyond the last call it ever makes.
-        if survived > 2 {
-            return world.expect_bystanders_untouched();
-        }
+        let run = launch(place, victim).before(&tracer).start(world, &SHORT)?;
+        let status =
+            ended(world, &run.spawned, seconds(8)).context(format!("at {call} number {nth}"))?;
+        died += usize::from(status != Ended::Code(0));
     }
-    Err("run makes more than 400 calls to run a shell".into())
+    // What it does after the end has come is not always the same.
+    ensure!(died > 3, "it died {died} times of {}", calls.len());
+    world.expect_bystanders_untouched()
+}
+
+type Calls = Vec<(String, usize)>;
+
+/// What is done over and over may be done more often the next time.
+const REPEATED: [&str; 9] =
+    ["ppoll", "poll", "read", "recvmsg", "recvfrom", "waitid", "sendmsg", "open", "openat"];
+
+/// The calls a process makes, each with how many of its kind it is: that is how
+/// strace counts. A call of the keeper at which the guard would die as well,
+/// waiting or in its keeper's place, is left out.
+fn calls_of(world: &mut World, place: Place, victim: Victim) -> Outcome<Calls> {
+    let [guard, mut keeper] = reference(world, place, &[])?;
+    if victim == Victim::Guard {
+        return Ok(guard);
+    }
+    let killed = ["-e", "trace=all", "-e", "inject=setsid:signal=KILL:when=1"];
+    let [in_its_place, _] = reference(world, place, &killed)?;
+    let total = |calls: &Calls, name: &str| calls.iter().filter(|(call, _)| call == name).count();
+    keeper.retain(|(name, nth)| {
+        let most = total(&guard, name).max(total(&in_its_place, name));
+        *nth > most && !REPEATED.contains(&name.as_str())
+    });
+    Ok(keeper)
+}
+
+/// What guard and keeper call in one run.
+fn reference(world: &mut World, place: Place, more: &[&str]) -> Outcome<[Calls; 2]> {
+    let dir = world.out().join("calls");
+    fs::create_dir(&dir).context("calls")?;
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).context("chmod")?;
+    let tracer = ["strace", "-ff", "-b", "execve", "-qq", "-o"];
+    let launch = launch(place, Victim::Keeper).before(&tracer).before(&[&text(dir.join("of"))]);
+    launch.before(more).finish(world, &SHORT)?;
+    let number = |path: &Path| path.extension().and_then(|n| n.to_str()?.parse::<i32>().ok());
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&dir).context("calls")?.flatten().map(|file| file.path()).collect();
+    files.sort_by_key(|path| number(path));
+    ensure!(files.len() >= 2, "no guard and keeper were traced");
+    let calls = |path: &Path| fs::read_to_string(path).map(|text| counted(&text)).context("trace");
+    let pair = [calls(&files[0])?, calls(&files[1])?];
+    fs::remove_dir_all(&dir).context("calls")?;
+    Ok(pair)
+}
+
+fn counted(trace: &str) -> Calls {
+    let mut calls = Calls::new();
+    for name in trace.lines().filter_map(|line| line.split_once('(')).map(|(name, _)| name) {
+        let nth = calls.iter().filter(|(known, _)| known == name).count() + 1;
+        calls.push((name.to_owned(), nth));
+    }
+    calls.retain(|(name, _)| name != "execve" && name != "exit_group");
+    calls
 }
 
 /// A stop that comes while the run is being born is kept and obeyed.
@@ -158,7 +222,8 @@ fn stopped_at_once(world: &mut World, place: Place) -> Outcome {
     for round in 0..ROUNDS {
         let delay = LATEST.mul_f64(chance.next());
         let signal = signals[usize::try_from(round % 4).unwrap_or(0)];
-        let launch = Launch::new(place).options(&["--ladder", "term@leader:100ms,term@tree:1s,kill"]);
+        let launch =
+            Launch::new(place).options(&["--ladder", "term@leader:100ms,term@tree:1s,kill"]);
         let run = launch.start(world, &COMMAND)?;
         let began = holds_signals(run.pid());
         spin(delay);
@@ -265,7 +330,8 @@ impl Chance {
 
     /// Between nothing and one.
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         f64::from(u32::try_from(self.0 >> 33).unwrap_or(0)) / f64::from(1u32 << 31)
     }
 }

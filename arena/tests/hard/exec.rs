@@ -105,7 +105,7 @@ fn relative_to_cwd(world: &mut World, place: Place) -> Outcome {
 fn closed_directory(world: &mut World, place: Place) -> Outcome {
     let closed = world.dir().join("closed");
     fs::create_dir(&closed).context("mkdir")?;
-    fs::set_permissions(&closed, Permissions::from_mode(0)).context("chmod")?;
+    fs::set_permissions(&closed, Permissions::from_mode(0o000)).context("chmod")?;
     let path = format!("PATH={}:/usr/bin:/bin", text(&closed));
     let launch = Launch::new(place).options(&["--env", &path]);
     let (ended, _) = launch.finish(world, &["sh", "-c", "exit 12"])?;

@@ -1,6 +1,5 @@
 //! The guard in unusual company: stopped, with children that are not its own,
-//! as pid 1, leading a session, inside another run; and cages whose members do
-//! unusual things with them.
+//! as pid 1, leading a session; and a keeper that others send signals to.
 
 use std::fs;
 use std::time::Instant;
@@ -11,7 +10,7 @@ use arena::{
 };
 
 use super::kit::{
-    AS_ROOT, EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean, children, keeper, text,
+    AS_ROOT, EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean, children, keeper, stop,
 };
 
 pub fn register(registry: &mut Registry) {
@@ -50,19 +49,6 @@ pub fn register(registry: &mut Registry) {
     add(registry, "guard::leads-a-session", &EVERYWHERE, &setsid, leads_session);
     add(registry, "keeper::asked-directly", &EVERYWHERE, &[], keeper_asked);
     add(registry, "keeper::stopped", &EVERYWHERE, &[], keeper_stopped);
-    for (name, play) in [
-        ("term", nested_term as fn(&mut World, Place) -> Outcome),
-        ("outer-run-killed", |world, place| nested(world, place, Nested::OuterRun)),
-        ("outer-keeper-killed", |world, place| nested(world, place, Nested::OuterKeeper)),
-        ("inner-run-killed", |world, place| nested(world, place, Nested::InnerRun)),
-        ("inner-keeper-killed", |world, place| nested(world, place, Nested::InnerKeeper)),
-    ] {
-        add(registry, &format!("nested::{name}"), &EVERYWHERE, &[], play);
-    }
-    let cgroup = [AS_ROOT[0]];
-    add(registry, "cgroup::a-member-leaves", &cgroup, &[], leaves_cgroup);
-    add(registry, "cgroup::a-member-makes-more", &cgroup, &[], makes_cgroups);
-    add(registry, "cgroup::a-member-freezes-itself", &cgroup, &[], freezes_itself);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +76,6 @@ fn stopped(world: &mut World, place: Place) -> Outcome {
     ensure!(ended == Ended::Code(137), "run ended with {ended}");
     run.expect_ended(place, "keeper-died")?;
     all_clean(world)
-}
-
-fn stop(pid: i32) -> Outcome {
-    send_signal(pid, Signal::STOP)?;
-    let stopped = || Process::read(pid).is_some_and(|process| process.state == 'T');
-    ensure!(await_until(SOON, stopped), "{pid} does not stop");
-    Ok(())
 }
 
 fn stopped_at_exit(world: &mut World, place: Place) -> Outcome {
@@ -306,138 +285,5 @@ fn keeper_stopped(world: &mut World, place: Place) -> Outcome {
     send_signal(run.pid(), Signal::TERM)?;
     world.wait(&run.spawned, millis(5100))?;
     world.expect_extinct(seconds(1))?;
-    all_clean(world)
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nested {
-    OuterRun,
-    OuterKeeper,
-    InnerRun,
-    InnerKeeper,
-}
-
-struct Two {
-    run: super::kit::Run,
-    outer: Process,
-    inner: Process,
-}
-
-/// A run inside a run, with a deaf member at the bottom.
-fn two(world: &mut World, place: Place) -> Outcome<Two> {
-    let mut ready = Lines::create(world, "ready")?;
-    let cage = place.cage.to_string();
-    let fullstop = text(world.fullstop());
-    let member = "trap '' TERM; setsid sleep 50 & echo up > ready; sleep 50; true";
-    let run = Launch::new(place).options(&["--ladder", "term@leader:2s,kill"]).start(
-        world,
-        &[&fullstop, "run", "--cage", &cage, "--grace", "200ms", "--", "sh", "-c", member],
-    )?;
-    ready.expect("up")?;
-    let keepers = || -> Vec<Process> {
-        world.survivors().into_iter().filter(|p| p.comm == "fullstop-keeper").collect()
-    };
-    ensure!(await_until(SOON, || keepers().len() == 2), "there are not two keepers");
-    let [outer, inner] = keepers().try_into().map_err(|_| "not two keepers")?;
-    ensure!(outer.ppid == run.pid(), "the outer keeper is not run's");
-    Ok(Two { run, outer, inner })
-}
-
-fn nested_term(world: &mut World, place: Place) -> Outcome {
-    let Two { run, .. } = two(world, place)?;
-    let asked = Instant::now();
-    send_signal(run.pid(), Signal::TERM)?;
-    let ended = world.wait(&run.spawned, SOON)?;
-    // The inner run ends in order, within the patience of the outer.
-    ensure!(ended == Ended::Code(137), "run ended with {ended}");
-    ensure!(asked.elapsed() < millis(1900), "it took {:?}", asked.elapsed());
-    let report = run.expect_ended(place, "stopped")?;
-    ensure!(!report.has_step("kill"), "the inner run was killed: {:?}", report.steps);
-    all_clean(world)
-}
-
-fn nested(world: &mut World, place: Place, whom: Nested) -> Outcome {
-    let Two { run, outer, inner } = two(world, place)?;
-    let victim = match whom {
-        Nested::OuterRun => run.pid(),
-        Nested::OuterKeeper => outer.pid,
-        Nested::InnerRun => inner.ppid,
-        Nested::InnerKeeper => inner.pid,
-    };
-    let killed = Instant::now();
-    send_signal(victim, Signal::KILL)?;
-    world.expect_extinct(seconds(1)).context(format!("after {:?}", killed.elapsed()))?;
-    let ended = world.wait(&run.spawned, SOON)?;
-    let (status, reason) = match whom {
-        Nested::OuterRun => (Ended::Signal(9), "host-gone"),
-        Nested::OuterKeeper => (Ended::Code(137), "keeper-died"),
-        Nested::InnerRun | Nested::InnerKeeper => (Ended::Code(137), "exited"),
-    };
-    ensure!(ended == status, "run ended with {ended}, not with {status}");
-    run.expect_ended(place, reason)?;
-    all_clean(world)
-}
-
-/// Root may leave its cgroup; the tree still knows it.
-fn leaves_cgroup(world: &mut World, place: Place) -> Outcome {
-    let mut ready = Lines::create(world, "ready")?;
-    let above = text(world.cgroup().context("no cgroup")?.path().join("cgroup.procs"));
-    let member = format!(
-        "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo 0 > {above}; echo up > ready; sleep 50; true' & \
-         sleep 50; true"
-    );
-    let run =
-        Launch::new(place).options(&["--grace", "200ms"]).start(world, &["sh", "-c", &member])?;
-    ready.expect("up")?;
-    send_signal(run.pid(), Signal::TERM)?;
-    let ended = world.wait(&run.spawned, SOON)?;
-    ensure!(ended == Ended::Code(137), "run ended with {ended}");
-    run.expect_ended(place, "stopped")?;
-    all_clean(world)
-}
-
-/// Cgroups that members make inside ours are emptied and removed with it.
-fn makes_cgroups(world: &mut World, place: Place) -> Outcome {
-    let mut ready = Lines::create(world, "ready")?;
-    let root = text(world.cgroup().context("no cgroup")?.path());
-    let member = format!(
-        "trap '' TERM; own=$(echo {root}/fullstop-*); for name in a a/b a/b/c d; do mkdir $own/$name; \
-         sh -c 'echo 0 > '$own/$name'/cgroup.procs; setsid sleep 50' & done; \
-         while [ $(cat $own/a/b/c/cgroup.procs $own/d/cgroup.procs | wc -l) -lt 2 ]; do :; done; \
-         echo up > ready; sleep 50; true"
-    );
-    let run =
-        Launch::new(place).options(&["--grace", "200ms"]).start(world, &["sh", "-c", &member])?;
-    ready.expect("up")?;
-    send_signal(run.pid(), Signal::TERM)?;
-    let ended = world.wait(&run.spawned, SOON)?;
-    ensure!(ended == Ended::Code(137), "run ended with {ended}");
-    run.expect_ended(place, "stopped")?;
-    all_clean(world)
-}
-
-/// A frozen cgroup of version 2 hears nothing, but can be killed.
-fn freezes_itself(world: &mut World, place: Place) -> Outcome {
-    let mut ready = Lines::create(world, "ready")?;
-    let root = text(world.cgroup().context("no cgroup")?.path());
-    let member = "setsid sleep 50 & echo up > ready; sleep 50; true";
-    let run = Launch::new(place)
-        .options(&["--ladder", "term@leader:200ms,term@tree:200ms,kill:2s"])
-        .start(world, &["sh", "-c", member])?;
-    ready.expect("up")?;
-    let find = fs::read_dir(&root).context("cgroup")?.flatten();
-    let own = find
-        .map(|entry| entry.path())
-        .find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("fullstop-")))
-        .context("the run has no cgroup")?;
-    fs::write(own.join("cgroup.freeze"), "1").context("cgroup.freeze")?;
-    let frozen = || {
-        fs::read_to_string(own.join("cgroup.events")).is_ok_and(|text| text.contains("frozen 1"))
-    };
-    ensure!(await_until(SOON, frozen), "the cgroup does not freeze");
-    send_signal(run.pid(), Signal::TERM)?;
-    let ended = world.wait(&run.spawned, SOON)?;
-    ensure!(ended == Ended::Code(137) || ended == Ended::Signal(15), "run ended with {ended}");
-    run.expect_ended(place, "stopped")?;
     all_clean(world)
 }

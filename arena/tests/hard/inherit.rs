@@ -39,8 +39,20 @@ const ACCOUNT: &str = "/proc/self/limits /proc/self/oom_score_adj /proc/self/cor
 
 /// Lines of `status` that differ from process to process.
 const PERSONAL: &[&str] = &[
-    "Name:", "Pid:", "Tgid:", "Ngid:", "PPid:", "NStgid:", "NSpid:", "NSpgid:", "NSsid:", "Vm",
-    "Rss", "SigQ:", "voluntary", "nonvoluntary",
+    "Name:",
+    "Pid:",
+    "Tgid:",
+    "Ngid:",
+    "PPid:",
+    "NStgid:",
+    "NSpid:",
+    "NSpgid:",
+    "NSsid:",
+    "Vm",
+    "Rss",
+    "SigQ:",
+    "voluntary",
+    "nonvoluntary",
 ];
 
 /// Runs `before… cat …` plainly and under fullstop, and compares.
@@ -219,7 +231,8 @@ fn sigchld_ignored(world: &mut World, place: Place) -> Outcome {
 fn eof(world: &mut World, place: Place, before: &str, closes: &str) -> Outcome {
     let mut ready = Lines::create(world, "ready")?;
     let before = format!("{before} exec \"$@\"");
-    let close: String = closes.split(' ').map(|fd| format!("exec {fd}>&-; ")).collect();
+    let close: Vec<String> = closes.split(' ').map(|fd| format!("exec {fd}>&-;")).collect();
+    let close = close.join(" ");
     // Without the leader's children, or they would hold it.
     let command = format!("{close} echo closed > ready; exec sleep 50");
     let mut run = Launch::new(place)

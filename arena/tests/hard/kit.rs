@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use arena::report::Report;
 use arena::{
-    Context, Deadline, Ended, Need, Outcome, Process, Registry, Scenario, Spawned, User, World,
-    await_until, ensure, seconds,
+    Context, Deadline, Ended, Need, Outcome, Process, Registry, Scenario, Signal, Spawned, User,
+    World, await_until, ensure, seconds, send_signal,
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
@@ -218,10 +218,6 @@ impl Run {
         Report::read(&self.report)
     }
 
-    pub fn report_text(&self) -> String {
-        std::fs::read_to_string(&self.report).unwrap_or_default()
-    }
-
     pub fn stderr(&self) -> String {
         std::fs::read_to_string(&self.stderr).unwrap_or_default()
     }
@@ -252,6 +248,14 @@ pub fn keeper(world: &World) -> Outcome<Process> {
 /// The children of a process, in the order of their birth.
 pub fn children(of: i32) -> Vec<Process> {
     Process::all().into_iter().filter(|process| process.ppid == of).collect()
+}
+
+/// Stops a process, as Ctrl-Z or a debugger would.
+pub fn stop(pid: i32) -> Outcome {
+    send_signal(pid, Signal::STOP)?;
+    let stopped = || Process::read(pid).is_some_and(|process| process.state == 'T');
+    ensure!(await_until(SOON, stopped), "{pid} does not stop");
+    Ok(())
 }
 
 /// Nobody alive, nothing left, nobody hurt.

@@ -132,7 +132,8 @@ fn watch() -> Outcome {
     println!("watching");
     let mut held = Vec::new();
     let mut host_lives = true;
-    while host_lives || held.iter().any(|thread: &std::thread::JoinHandle<()>| !thread.is_finished())
+    while host_lives
+        || held.iter().any(|thread: &std::thread::JoinHandle<()>| !thread.is_finished())
     {
         let mut fds = vec![PollFd::new(&listener, PollFlags::IN)];
         if host_lives {

@@ -203,7 +203,9 @@ fn starts_there(world: &mut World) -> Outcome {
     let run = await_run(&mut shell.tty, "bash ./stubborn")?;
     await_actor(&mut shell.tty, "sleep 60")?;
     send_signal(run.guard.pid, Signal::TERM)?;
-    shell.tty.until("the run is over", || run.guard.still_there().is_none_or(|now| !now.alive()))?;
+    shell
+        .tty
+        .until("the run is over", || run.guard.still_there().is_none_or(|now| !now.alive()))?;
     let said = shell.line("wait %1; echo \"status=$?\"")?;
     ensure!(said.contains("status=137"), "not its status: {said:?}");
     ensure!(!shell.tty.seen().contains("stopping"), "it wrote from the background");

@@ -1,10 +1,13 @@
 //! Ctrl-C and Ctrl-\: the command's and the shell's business.
 
-use arena::{Outcome, Registry, World, ensure};
+use arena::{Ended, Outcome, Registry, World, ensure};
 
-use super::actors::{await_actor, await_foreground, await_waiting, find, script};
+use super::actors::{await_actor, await_foreground, await_waiting, find, is_stopped, script};
 use super::prefix::{Prefix, both, run};
-use super::shell::{CTRL_BACKSLASH, CTRL_C, CTRL_D, ENTER, Shell};
+use super::shell::{
+    CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, ENTER, PROMPT, Shell, nothing_is_left, on_terminal,
+};
+use super::tty::PATIENCE;
 
 pub fn register(registry: &mut Registry) {
     both(registry, "interrupt::ends-a-loop-in-a-script", ends_a_script);
@@ -13,7 +16,9 @@ pub fn register(registry: &mut Registry) {
     both(registry, "interrupt::ignored-by-the-command", ignored);
     both(registry, "interrupt::handled-inside-a-script", handled_in_script);
     both(registry, "interrupt::quit-key", quit_key);
+    both(registry, "interrupt::without-a-shell", without_a_shell);
     run(registry, "interrupt::takes-the-whole-tree", whole_tree);
+    run(registry, "interrupt::while-starting", while_starting);
 }
 
 fn ends_a_script(world: &mut World, prefix: Prefix) -> Outcome {
@@ -130,5 +135,48 @@ fn whole_tree(world: &mut World) -> Outcome {
         ensure!(find(name).is_none(), "{name:?} outlived its run");
     }
     shell.expect_status(130)?;
+    shell.leave(world)
+}
+
+/// The command leads its session, as in a terminal that was opened for it. In
+/// such a group Ctrl-Z stops nobody: nobody could continue it.
+fn without_a_shell(world: &mut World, prefix: Prefix) -> Outcome {
+    let line = format!("{prefix}sleep 60");
+    let words: Vec<&str> = line.split(' ').collect();
+    let (mut tty, command) = on_terminal(world, "command", &words, |_| {})?;
+    await_foreground(&mut tty, "sleep 60")?;
+    tty.type_keys(CTRL_Z)?;
+    tty.expect("^Z")?;
+    let sleeper = await_foreground(&mut tty, "sleep 60")?;
+    ensure!(!is_stopped(&sleeper), "stopped for good: {sleeper}");
+    tty.type_keys(CTRL_C)?;
+    let ended = world.wait(&command, PATIENCE)?;
+    ensure!(ended == Ended::Signal(2), "it ended with {ended}");
+    nothing_is_left(world)
+}
+
+/// A Ctrl-C that comes before there is a command to hear it is still a Ctrl-C,
+/// and no other signal: scripts look at that. When in its first milliseconds
+/// a run is hit is up to chance, so it is tried often.
+fn while_starting(world: &mut World) -> Outcome {
+    const ROUNDS: usize = 20;
+    script(world, "quick", "while :; do echo \"turn\"; fullstop run -- true; done")?;
+    let mut shell = Shell::start(world)?;
+    for _ in 0..ROUNDS {
+        shell.begin("bash ./quick")?;
+        shell.tty.expect("turn\r\n")?;
+        loop {
+            shell.tty.until("a run begins", || find("fullstop run -- true").is_some())?;
+            shell.tty.type_keys(CTRL_C)?;
+            shell.tty.expect("^C")?;
+            // Bash goes on if the command was over before the key could end it.
+            let next = shell.tty.expect_one_of(&[PROMPT, "turn\r\n"])?;
+            ensure!(!next.before.contains("Terminated"), "Ctrl-C became another signal");
+            if next.which == PROMPT {
+                break;
+            }
+        }
+        shell.expect_status(130)?;
+    }
     shell.leave(world)
 }

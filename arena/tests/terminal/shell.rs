@@ -17,6 +17,10 @@ pub const ENTER: &str = "\r";
 /// Nothing else that appears on the screen looks like this.
 pub const PROMPT: &str = "<shell> ";
 
+/// Asks for the jobs as they are. Bash has been seen to miss a change of one
+/// for good when others followed at once; waiting for any command, it looks.
+pub const JOBS: &str = "env true; jobs";
+
 pub struct Shell {
     pub tty: Tty,
     pub bash: Spawned,
@@ -67,7 +71,7 @@ impl Shell {
     /// ones it would not leave.
     pub fn await_no_jobs(&mut self) -> Outcome {
         let deadline = Deadline::after(PATIENCE);
-        while self.line("jobs")?.contains('[') {
+        while self.line(JOBS)?.contains('[') {
             ensure!(!deadline.passed(), "there are still jobs");
         }
         Ok(())

@@ -4,7 +4,7 @@
 use arena::report::Report;
 use arena::{Outcome, Process, Registry, Signal, World, ensure, send_signal};
 
-use super::actors::{Run, await_actor, await_foreground, await_run, find, script};
+use super::actors::{Run, await_actor, await_asleep, await_foreground, await_run, find, script};
 use super::prefix::run;
 use super::shell::{CTRL_C, Shell};
 
@@ -16,6 +16,7 @@ pub fn register(registry: &mut Registry) {
     run(registry, "signals::key-during-a-stop-joins", key_joins);
     run(registry, "signals::key-later-kills", key_later);
     run(registry, "signals::hup-and-quit-by-hand", hup_and_quit);
+    run(registry, "signals::hup-typed-at-the-prompt", hup_typed);
     run(registry, "signals::what-was-ignored-stays-ignored", stays_ignored);
     run(registry, "signals::window-change-by-hand-is-passed-on", passed_on);
     run(registry, "signals::host-exit-is-ignored-on-a-terminal", host_exit_ignored);
@@ -149,6 +150,22 @@ fn hup_and_quit(world: &mut World) -> Outcome {
     shell.leave(world)
 }
 
+/// The shell leads the session, and a HUP of its may be the word that the
+/// window is closed, which every member of the job has got. This one is not.
+fn hup_typed(world: &mut World) -> Outcome {
+    script(world, "slow", SLOW)?;
+    let mut shell = Shell::start(world)?;
+    shell.begin("SOON=0.1 LATER=0.1 fullstop run -q -- bash ./slow &")?;
+    shell.tty.expect("up")?;
+    await_asleep(&mut shell.tty, "bash ./slow")?;
+    shell.begin("kill -HUP $!")?;
+    shell.tty.expect("heard HUP")?;
+    shell.tty.expect("saved")?;
+    let said = shell.line("wait %1; echo \"status=$?\"")?;
+    ensure!(said.contains("status=9"), "not its status: {said:?}");
+    shell.leave(world)
+}
+
 /// As under nohup, and for background jobs of a shell without job control.
 fn stays_ignored(world: &mut World) -> Outcome {
     script(world, "outer", "trap '' HUP INT QUIT; fullstop run --report report.json -- sleep 60")?;
@@ -181,8 +198,7 @@ fn passed_on(world: &mut World) -> Outcome {
     shell.tty.expect("up")?;
     await_foreground(&mut shell.tty, "bash ./hears")?;
     let run = await_run(&mut shell.tty, "bash ./hears")?;
-    for (signal, name) in
-        [(Signal::WINCH, "WINCH"), (Signal::USR1, "USR1"), (Signal::USR2, "USR2")]
+    for (signal, name) in [(Signal::WINCH, "WINCH"), (Signal::USR1, "USR1"), (Signal::USR2, "USR2")]
     {
         send_signal(run.guard.pid, signal)?;
         shell.tty.expect(&format!("heard {name}"))?;

@@ -6,7 +6,7 @@ use super::actors::{
     await_actor, await_foreground, await_run, await_stopped, group, is_stopped, script,
 };
 use super::prefix::{Prefix, both, run};
-use super::shell::{CTRL_C, CTRL_Z, Shell};
+use super::shell::{CTRL_C, CTRL_Z, JOBS, Shell};
 
 pub fn register(registry: &mut Registry) {
     both(registry, "suspend::fg-and-bg", fg_and_bg);
@@ -20,6 +20,8 @@ pub fn register(registry: &mut Registry) {
     both(registry, "suspend::continue-is-heard-once", heard_once);
     run(registry, "suspend::keeper-killed-while-stopped", keeper_killed);
     run(registry, "suspend::behind-a-front", behind_a_front);
+    run(registry, "suspend::run-inside-a-run", nested);
+    run(registry, "suspend::during-a-stop", during_a_stop);
 }
 
 /// Waits for bash to say that the job in the foreground is stopped.
@@ -36,10 +38,10 @@ fn expect_job(shell: &mut Shell, word: &str) -> Outcome {
     Ok(())
 }
 
-/// Waits until `jobs` says it: bash hears of a change when it looks.
+/// Waits until `jobs` says it.
 fn await_job(shell: &mut Shell, word: &str) -> Outcome {
     let deadline = arena::Deadline::after(super::tty::PATIENCE);
-    while !shell.line("jobs")?.contains(word) {
+    while !shell.line(JOBS)?.contains(word) {
         ensure!(!deadline.passed(), "the job is not getting {word}");
     }
     Ok(())
@@ -51,7 +53,7 @@ fn terminate(shell: &mut Shell) -> Outcome {
     let mut said = shell.line("kill %1")?;
     while !said.contains("Terminated") {
         ensure!(!deadline.passed(), "the job is not getting Terminated: {said:?}");
-        said = shell.line("jobs")?;
+        said = shell.line(JOBS)?;
     }
     Ok(())
 }
@@ -151,6 +153,7 @@ fn continued_from_outside(world: &mut World, prefix: Prefix) -> Outcome {
             send_signal(actor.pid, Signal::STOP)?;
         }
         expect_stopped(&mut shell)?;
+        await_stopped(&mut shell.tty, actor.pgid)?;
         send_signal(actor.pid, Signal::CONT)?;
         await_job(&mut shell, "Running")?;
         ensure!(!group(actor.pgid).iter().any(is_stopped), "some of the job are still stopped");
@@ -288,5 +291,47 @@ fn behind_a_front(world: &mut World) -> Outcome {
     let stranger = await_actor(&mut shell.tty, "sleep 61")?;
     shell.line(&format!("kill {}", stranger.pid))?;
     shell.tty.until("the stranger has gone", || stranger.still_there().is_none())?;
+    shell.leave(world)
+}
+
+/// The leader of one run is the guard of another.
+fn nested(world: &mut World) -> Outcome {
+    let mut shell = Shell::start(world)?;
+    shell.begin("fullstop run -- fullstop run -- sleep 60")?;
+    for round in 0..6 {
+        let actor = await_foreground(&mut shell.tty, "sleep 60")?;
+        if round % 2 == 0 {
+            shell.tty.type_keys(CTRL_Z)?;
+        } else {
+            send_signal(actor.pid, Signal::STOP)?;
+        }
+        expect_stopped(&mut shell)?;
+        await_stopped(&mut shell.tty, actor.pgid)?;
+        expect_job(&mut shell, "Stopped")?;
+        shell.begin("fg")?;
+    }
+    await_foreground(&mut shell.tty, "sleep 60")?;
+    shell.tty.type_keys(CTRL_C)?;
+    shell.prompt()?;
+    shell.expect_status(130)?;
+    shell.leave(world)
+}
+
+/// A stop goes on though the job is stopped: the clocks are the keeper's.
+fn during_a_stop(world: &mut World) -> Outcome {
+    script(world, "stubborn", "trap '' TERM; echo up; while :; do sleep 60; done")?;
+    let mut shell = Shell::start(world)?;
+    shell.begin("fullstop run --grace 1500ms -- bash ./stubborn")?;
+    shell.tty.expect("up")?;
+    await_foreground(&mut shell.tty, "sleep 60")?;
+    let run = await_run(&mut shell.tty, "bash ./stubborn")?;
+    send_signal(run.guard.pid, Signal::TERM)?;
+    shell.tty.expect("stopping")?;
+    shell.tty.type_keys(CTRL_Z)?;
+    expect_stopped(&mut shell)?;
+    shell.tty.until_within(arena::seconds(7), "the run is over", || {
+        run.guard.still_there().is_none_or(|now| !now.alive())
+    })?;
+    shell.await_no_jobs()?;
     shell.leave(world)
 }

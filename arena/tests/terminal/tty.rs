@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use arena::{Context, Deadline, Outcome, World, millis, seconds};
+use arena::{Context, Deadline, Outcome, Process, World, millis, seconds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -33,6 +33,12 @@ pub struct Tty {
     passed: usize,
     /// The same in a file, which a failure shows.
     copy: File,
+}
+
+/// Which of several texts came first, and what came in front of it.
+pub struct Came<'a> {
+    pub which: &'a str,
+    pub before: String,
 }
 
 impl Tty {
@@ -96,7 +102,29 @@ impl Tty {
             if deadline.passed() {
                 let from = self.passed.max(self.seen.len().saturating_sub(SHOWN));
                 let rest = String::from_utf8_lossy(&self.seen[from..]);
-                return Err(format!("no {text:?} within {patience:?}; there was {rest:?}"));
+                return Err(format!(
+                    "no {text:?} within {patience:?}; there was {rest:?}\n{}",
+                    self.describe()
+                ));
+            }
+            self.wait_for_output(deadline.left());
+        }
+    }
+
+    /// Waits for whichever of these comes first.
+    pub fn expect_one_of<'a>(&mut self, texts: &[&'a str]) -> Outcome<Came<'a>> {
+        let deadline = Deadline::after(PATIENCE);
+        loop {
+            self.read_what_is_there();
+            let rest = &self.seen[self.passed..];
+            let found = texts.iter().filter_map(|text| Some((find(rest, text.as_bytes())?, *text)));
+            if let Some((at, which)) = found.min() {
+                let before = String::from_utf8_lossy(&rest[..at]).into_owned();
+                self.passed += at + which.len();
+                return Ok(Came { which, before });
+            }
+            if deadline.passed() {
+                return Err(format!("none of {texts:?} within {PATIENCE:?}\n{}", self.describe()));
             }
             self.wait_for_output(deadline.left());
         }
@@ -121,7 +149,7 @@ impl Tty {
                 return Ok(());
             }
             if deadline.passed() {
-                return Err(format!("after {patience:?} still not: {what}"));
+                return Err(format!("after {patience:?} still not: {what}\n{}", self.describe()));
             }
             self.wait_for_output(millis(2));
         }
@@ -180,6 +208,14 @@ impl Tty {
     /// The process group in the foreground.
     pub fn foreground(&self) -> Option<i32> {
         tcgetpgrp(&self.master).ok().map(rustix::process::Pid::as_raw_pid)
+    }
+
+    /// Who was there when a wait was given up; a moment later the window is
+    /// closed, and that changes everybody.
+    fn describe(&self) -> String {
+        let all = Process::all().into_iter().filter(|process| process.pid != 1);
+        let lines: Vec<String> = all.map(|process| process.to_string()).collect();
+        format!("foreground {:?} of\n{}", self.foreground(), lines.join("\n"))
     }
 
     pub fn settings(&self) -> Outcome<Termios> {

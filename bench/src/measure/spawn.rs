@@ -18,6 +18,8 @@ const ROUNDS: usize = 300;
 const ROUNDS_QUICK: usize = 40;
 /// The first rounds fill caches and are not counted.
 const WARM_UP: usize = 3;
+/// How long the kernel needs to forget a migration between cgroups.
+const ECHO: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Runner<'a> {
@@ -48,13 +50,14 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
             };
             // Interleaved, so that noise hits all alike, and each time beginning
             // with another one, so that nobody always follows the same
-            // neighbour. Nobody follows itself either: what the kernel does
-            // once in a while for one spawn (a cgroup migration) shall not be
-            // had for free by the next.
+            // neighbour.
             let count = runners.len();
             for turn in 0..count {
                 let runner = &mut runners[(round + turn) % count];
                 runner.run(kind, words, &mut fifo, round >= WARM_UP);
+                if runner.contender.echoes {
+                    std::thread::sleep(ECHO);
+                }
             }
         }
     }

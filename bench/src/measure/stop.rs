@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use fullstop_bench::clock::now_ns;
 use fullstop_bench::plan::{Contender, Plan, Role};
-use fullstop_bench::results::{FLOOR_REAPED, FLOORS, Failure, Results, Sample, Stop};
+use fullstop_bench::results::{
+    FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Failure, Results, Sample, Stop,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
@@ -53,6 +55,7 @@ enum Watch {
 enum Way<'a> {
     Floor(Watch),
     FloorReaped,
+    FloorProgram,
     Contender(&'a Contender),
 }
 
@@ -66,6 +69,7 @@ struct Lane<'a> {
 
 struct Field<'a> {
     tree: &'a Path,
+    floor: &'a Path,
     cgroup: Option<PathBuf>,
     fifo: Fifo,
 }
@@ -73,6 +77,7 @@ struct Field<'a> {
 pub fn measure(plan: &Plan, cgroup: Option<&Path>, found: &mut Results) -> Outcome<()> {
     let mut field = Field {
         tree: &plan.bits.tree,
+        floor: &plan.bits.floor,
         cgroup: cgroup.map(|dir| dir.join("floor")),
         fifo: Fifo::make(&plan.scratch.join("tree"))?,
     };
@@ -115,6 +120,7 @@ fn lanes<'a>(plan: &'a Plan, course: &Course, cgroup: bool) -> Vec<Lane<'a>> {
             lanes.push(lane(name, Way::Floor(watch)));
         }
         lanes.push(lane(FLOOR_REAPED, Way::FloorReaped));
+        lanes.push(lane(FLOOR_PROGRAM, Way::FloorProgram));
     }
     for contender in plan.contenders.iter().filter(|c| c.takes_part()) {
         let takes_part = match contender.role {
@@ -137,7 +143,11 @@ impl Field<'_> {
         let outcome = match lane.way {
             Way::Floor(watch) => self.floor(course, watch, false),
             Way::FloorReaped => self.floor(course, Watch::LeaderNap, true),
-            Way::Contender(contender) => self.contender(course, contender),
+            Way::FloorProgram => self.floor_program(course),
+            Way::Contender(contender) => {
+                let words = [contender.prefix_at_once.clone(), self.words(course.size)].concat();
+                self.program(course, &words)
+            }
         };
         match outcome {
             Ok((time, alive)) => {
@@ -163,9 +173,18 @@ impl Field<'_> {
         Ok(())
     }
 
-    fn contender(&mut self, course: &Course, contender: &Contender) -> Outcome<(u64, usize)> {
-        let words = [contender.prefix_at_once.clone(), self.words(course.size)].concat();
-        let run = Watched::spawn(&words)?;
+    fn floor_program(&mut self, course: &Course) -> Outcome<(u64, usize)> {
+        let dir = self.cgroup.clone().ok_or("no cgroup")?;
+        std::fs::create_dir(&dir)?;
+        let dir = dir.display().to_string();
+        let floor = [self.floor.display().to_string(), dir.clone()];
+        let words = [floor.as_slice(), &self.words(course.size), &[dir]].concat();
+        self.program(course, &words)
+    }
+
+    /// From SIGTERM until the program in front of the tree has exited.
+    fn program(&mut self, course: &Course, words: &[String]) -> Outcome<(u64, usize)> {
+        let run = Watched::spawn(words)?;
         self.await_ready(course)?;
         let start = now_ns();
         run.signal(Signal::TERM)?;

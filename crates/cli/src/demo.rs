@@ -45,7 +45,7 @@ fn show(path: &std::path::Path) -> Result<(), String> {
     println!("fullstop run (pid {guard}), the guard");
     print_below(&tree, guard, "");
     println!("\n$ kill -TERM {guard}\n");
-    let (held, _) = Held::child(guard).ok_or("the run is gone already")?;
+    let held = Held::child(guard).ok_or("the run is gone already")?;
     held.send(Signal::TERM).map_err(|error| error.to_string())?;
     run.wait().map_err(|error| error.to_string())?;
     let text = std::fs::read_to_string(path).map_err(|error| format!("no report: {error}"))?;

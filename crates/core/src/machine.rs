@@ -211,11 +211,14 @@ impl Climb {
 
 /// The table. Whatever is not listed changes nothing: a late fact about a run
 /// that is over, a tick before its time, a signal nobody is there to hear.
+#[allow(clippy::match_same_arms)] // Each row stands for itself.
 pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, Vec<Effect>) {
     match (state, input) {
         // Nothing is ever ordered once it is over.
         (state @ (State::Ended { .. } | State::Released { .. }), _) => (state, vec![]),
 
+        // Before the birth there is nothing yet that could have ended.
+        (state @ State::Starting { born: false, .. }, Input::Extinct(_)) => (state, vec![]),
         (state, Input::Extinct(proof)) => end(&state, proof),
         (state, Input::LeaderExited { exit, rest }) => leader_exited(plan, state, exit, rest, now),
         (state, Input::KeeperDied) => keeper_died(plan, state, now),
@@ -239,9 +242,13 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         (State::Stopping(stop), Input::Ask(ask)) => asked_again(plan, stop, ask, now),
         (state @ State::Stuck { .. }, Input::Ask(_)) => (state, vec![Effect::Kill]),
 
-        (state @ State::Running { leader: Leader::Alive, .. }, Input::Forward(signal)) => {
-            (state, vec![Effect::Forward(signal)])
-        }
+        (
+            state @ (State::Running { leader: Leader::Alive, .. }
+            | State::Stopping(Stop {
+                leader: Leader::Alive, climb: Climb::Soft { .. }, ..
+            })),
+            Input::Forward(signal),
+        ) => (state, vec![Effect::Forward(signal)]),
 
         (state, Input::Tick) if state.deadline().is_some_and(|at| at <= now) => {
             deadline_passed(plan, state, now)
@@ -269,7 +276,11 @@ fn leader_exited(
     rest: Rest,
     now: Moment,
 ) -> (State, Vec<Effect>) {
-    let leader = Leader::Gone(exit);
+    // What never became the command has no exit, and an exit once known stays.
+    let leader = match state.leader() {
+        Leader::Alive | Leader::Gone(Exit::Unknown) => Leader::Gone(exit),
+        known => known,
+    };
     if let Rest::Gone(proof) = rest {
         return end(&with_leader(state, leader), proof);
     }
@@ -283,18 +294,29 @@ fn leader_exited(
         (State::Starting { .. } | State::Running { .. }, OnExit::Release) => {
             (State::Released { leader }, vec![Effect::Release, Effect::Report])
         }
-        // A wrapper died of the signal meant for the agent behind it: the same
-        // step goes on to those it left, within the patience that remains.
-        (State::Stopping(stop), _) => {
-            let effects = match stop.climb.current_step() {
-                Some(Step { action: Action::Signal(signal), target: Target::Leader, .. }) => {
-                    vec![Effect::Signal { signal: *signal, whom: Whom::Children }]
-                }
-                _ => vec![],
-            };
-            (State::Stopping(Stop { leader, ..stop }), effects)
-        }
+        (State::Stopping(stop), _) => asked_leader_exited(Stop { leader, ..stop }, now),
         (state, _) => (with_leader(state, leader), vec![]),
+    }
+}
+
+/// The leader is gone in the middle of a step that may have been meant for it.
+fn asked_leader_exited(stop: Stop, now: Moment) -> (State, Vec<Effect>) {
+    let Climb::Soft { ladder, step, .. } = &stop.climb else {
+        return (State::Stopping(stop), vec![]);
+    };
+    match stop.climb.current_step() {
+        // A wrapper died of the signal meant for the agent behind it: the same step goes on to
+        // those it left, within the patience that remains. A kill was meant for the leader alone.
+        Some(&Step { action: Action::Signal(signal), target: Target::Leader, .. })
+            if signal != Signal::KILL =>
+        {
+            (State::Stopping(stop), vec![Effect::Signal { signal, whom: Whom::Children }])
+        }
+        // Its stdin was all that was asked for; nobody else has heard a word yet.
+        Some(Step { action: Action::CloseStdin | Action::Input(_), .. }) => {
+            climb(stop.reason, ladder.clone(), step + 1, stop.leader, stop.asked, now)
+        }
+        _ => (State::Stopping(stop), vec![]),
     }
 }
 
@@ -314,10 +336,11 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
     let leader = state.leader();
     let (ladder, heard) = match ask {
         Ask::Plain => (plan.ladder.clone(), false),
-        Ask::Signal(signal) => (plan.ladder.starting_with(signal), false),
         Ask::Terminal(Signal::HUP) => (plan.ladder.starting_with(Signal::HUP), true),
         // The command has it; what it makes of a Ctrl-C is its own business.
-        Ask::Terminal(_) => return (state, vec![]),
+        Ask::Terminal(_) if leader == Leader::Alive => return (state, vec![]),
+        // Where there is no command to make anything of it, it is an ask like any.
+        Ask::Signal(signal) | Ask::Terminal(signal) => (plan.ladder.starting_with(signal), false),
     };
     let (state, mut effects) = begin(Reason::Stopped, ladder, leader, Some(now), now);
     if heard {
@@ -352,8 +375,10 @@ fn kill(plan: &Plan, state: State, reason: Reason, now: Moment) -> (State, Vec<E
 
 fn keeper_died(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
     match state {
-        // The guard has not taken this step itself yet.
-        State::Stopping(Stop { climb: Climb::Kill { .. }, .. }) => (state, vec![Effect::Kill]),
+        // The guard has not taken this step itself yet, and needs its time for it.
+        State::Stopping(Stop { reason, leader, climb: Climb::Kill { .. }, asked }) => {
+            last_step(plan, reason, leader, asked, now)
+        }
         state => kill(plan, state, Reason::KeeperDied, now),
     }
 }
@@ -364,8 +389,11 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
         State::Starting { .. } | State::Running { .. } => {
             begin(Reason::HostGone, host_gone(), leader, None, now)
         }
-        // Nobody waits for the long ladder any more; the reason stays the first.
-        State::Stopping(Stop { reason, asked, climb: Climb::Soft { .. }, .. }) => {
+        // Nobody waits for the long ladder any more; the reason stays the first. Its death is
+        // seen in more than one way, and only the first starts the clock.
+        State::Stopping(Stop { reason, asked, climb: Climb::Soft { ladder, .. }, .. })
+            if ladder != host_gone() =>
+        {
             begin(reason, host_gone(), leader, asked, now)
         }
         state => (state, vec![]),
@@ -412,15 +440,17 @@ fn climb(
     asked: Option<Moment>,
     now: Moment,
 ) -> (State, Vec<Effect>) {
-    let (climb, effect) = match ladder.soft().get(step) {
-        Some(at) => {
-            let (deadline, effect) = (now + at.patience, order(at, leader));
-            (Climb::Soft { ladder, step, deadline }, effect)
+    // A step that has nothing to order is not waited for.
+    let mut steps = ladder.soft().iter().enumerate().skip(step);
+    let next = steps.find_map(|(step, at)| Some((step, at.patience, order(at, leader)?)));
+    let (climb, effect) = match next {
+        Some((step, patience, effect)) => {
+            (Climb::Soft { ladder, step, deadline: now + patience }, effect)
         }
-        None => (Climb::Kill { deadline: now + ladder.kill_patience() }, Some(Effect::Kill)),
+        None => (Climb::Kill { deadline: now + ladder.kill_patience() }, Effect::Kill),
     };
     let state = State::Stopping(Stop { reason, leader, climb, asked });
-    (state, effect.into_iter().collect())
+    (state, vec![effect])
 }
 
 fn last_step(

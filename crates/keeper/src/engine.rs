@@ -12,7 +12,8 @@ use rustix::time::Timespec;
 use std::mem::replace;
 use std::time::Duration;
 
-/// Between two rounds of the last step. Longer, and a fork storm gets ahead.
+/// After a round of the last step that met nobody new; after any other there is no
+/// nap at all, or a fork storm gets ahead.
 const SHORTEST_NAP: Duration = Duration::from_micros(300);
 /// Where nobody dies and nobody new is met, there is no hurry: a death wakes us.
 const LONGEST_NAP: Duration = Duration::from_millis(10);
@@ -114,7 +115,7 @@ impl<C: Cage> Engine<C> {
         const STEP: &str = "kill";
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
-        self.round_at = now() + self.nap;
+        self.rest_after(round);
         let first = self.record.steps.last().is_none_or(|last| last.step != STEP);
         // A cage that never held anybody is closed without a word.
         if first && round != Round::default() {
@@ -191,9 +192,17 @@ impl<C: Cage> Engine<C> {
             return;
         }
         let round = self.cage.kill();
-        let idle = round.signalled == 0;
-        self.nap = if idle { (self.nap * 2).min(LONGEST_NAP) } else { SHORTEST_NAP };
-        self.round_at = now() + self.nap;
+        self.rest_after(round);
+    }
+
+    fn rest_after(&mut self, round: Round) {
+        if round.signalled > 0 {
+            self.nap = SHORTEST_NAP;
+            self.round_at = now();
+        } else {
+            self.round_at = now() + self.nap;
+            self.nap = (self.nap * 2).min(LONGEST_NAP);
+        }
     }
 
     pub fn tick(&mut self) {

@@ -55,6 +55,9 @@ struct Guard<'a> {
     alive: usize,
     stopping_since: Option<Moment>,
     outcome: Option<Outcome>,
+    /// The report is written, or could not be.
+    reported: bool,
+    warning: Option<String>,
 }
 
 /// Guards one run from before its birth to its end.
@@ -117,6 +120,8 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         alive: 0,
         stopping_since: None,
         outcome: None,
+        reported: false,
+        warning: None,
     };
     guard.let_go();
     Ok(guard)
@@ -145,7 +150,8 @@ impl Guard<'_> {
             if self.keeper_died() {
                 // It may have told us its outcome with its last breath.
                 self.hear_keeper();
-                return match self.outcome.take() {
+                let stuck = |outcome: &Outcome| matches!(outcome.state, State::Stuck { .. });
+                return match self.outcome.take().filter(|outcome| !stuck(outcome)) {
                     Some(outcome) => self.finish(&outcome),
                     None => self.take_over(),
                 };
@@ -153,7 +159,9 @@ impl Guard<'_> {
             // The keeper of a stuck run stays; any other is waited for, so that
             // nothing of ours is left when we return.
             let stuck = |outcome: &mut Outcome| matches!(outcome.state, State::Stuck { .. });
-            if let Some(outcome) = self.outcome.take_if(stuck) {
+            if self.reported
+                && let Some(outcome) = self.outcome.take_if(stuck)
+            {
                 return self.finish(&outcome);
             }
             if let Some(signal) = stopped.filter(|_| !continued) {
@@ -251,6 +259,10 @@ impl Guard<'_> {
                 ToGuard::Leftovers(mut some) => self.record.leftovers.append(&mut some),
                 ToGuard::LeaderStopped(signal) => stopped = Some(signal),
                 ToGuard::Outcome(outcome) => self.outcome = Some(outcome),
+                ToGuard::Reported { warning } => {
+                    self.reported = true;
+                    self.warning = warning;
+                }
             }
         }
         stopped
@@ -314,14 +326,14 @@ impl Guard<'_> {
         }
         engine.record.error = Some("the keeper was killed; its guard ended the run".to_owned());
         let report = engine.record.report(self.spec, &engine.state);
-        let written = self.spec.report.as_mut().map_or(Ok(()), |sink| sink.write(&report));
+        self.reported = true;
+        self.warning = self.spec.write_report(&report);
         if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {
             say!("the keeper was killed; the run was ended in its place");
         }
         let outcome = Outcome {
             state: engine.state.clone(),
             error: None,
-            warning: written.err().map(|why| format!("cannot write the report: {why}")),
             count: report.survivors.len(),
             named: report.survivors,
         };
@@ -349,9 +361,8 @@ impl Guard<'_> {
             engine.tick();
         }
         let report = engine.record.report(self.spec, &engine.state);
-        if let Some(sink) = self.spec.report.as_mut().filter(|sink| sink.is_replaceable()) {
-            let _ = sink.write(&report);
-        }
+        self.spec.report.take_if(|sink| !sink.is_replaceable());
+        self.spec.write_report(&report);
         leave()
     }
 
@@ -365,8 +376,13 @@ impl Guard<'_> {
                 terminal.restore();
             }
         }
-        let error = outcome.error.as_ref().map(|(_, why)| why);
-        for why in error.into_iter().chain(&outcome.warning) {
+        let error = outcome.error.as_ref().map(|(_, why)| why.clone());
+        // A keeper that died before it had written the report leaves that to us.
+        if !self.reported {
+            let report = self.record.report(self.spec, &outcome.state);
+            self.warning = self.spec.write_report(&report);
+        }
+        for why in error.into_iter().chain(self.warning.take()) {
             say!("{why}");
         }
         match &outcome.state {

@@ -87,8 +87,9 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         Err(why) => {
             let state = State::Starting { born: false, deadline: None };
             let error = Some((FAILED, why));
-            let outcome = Outcome { state, error, warning: None, named: Vec::new(), count: 0 };
+            let outcome = Outcome { state, error, named: Vec::new(), count: 0 };
             lifeline.send(&ToGuard::Outcome(outcome), None);
+            lifeline.send(&ToGuard::Reported { warning: None }, None);
             leave()
         }
     };
@@ -323,17 +324,19 @@ impl Keeper<'_> {
             return;
         }
         let report = self.engine.record.report(self.spec, state);
-        let written = self.spec.report.as_mut().map_or(Ok(()), |sink| sink.write(&report));
         let named = if stuck { &report.survivors } else { &report.released };
         let outcome = Outcome {
             state: state.clone(),
             error: self.engine.failure.clone(),
-            warning: written.err().map(|why| format!("cannot write the report: {why}")),
             named: named.iter().take(NAMED).cloned().collect(),
             count: named.len(),
         };
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::Outcome(outcome), None);
+        }
+        let warning = self.spec.write_report(&report);
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.send(&ToGuard::Reported { warning }, None);
         }
         self.told.reported = Some(state.clone());
         if stuck {

@@ -41,7 +41,13 @@ pub enum ToGuard {
     Step(Taken),
     Leftovers(Vec<Member>),
     LeaderStopped(Signal),
+    /// Said before the report is written, so that no death in between can turn a
+    /// run that is over into one that has to be ended.
     Outcome(Outcome),
+    /// The report is written, or could not be.
+    Reported {
+        warning: Option<String>,
+    },
 }
 
 /// How the run stands at its end, as the guard must tell it.
@@ -50,8 +56,6 @@ pub struct Outcome {
     pub state: State,
     /// What went wrong, with the exit status that says so.
     pub error: Option<(u8, String)>,
-    /// What went wrong without changing how the command ended.
-    pub warning: Option<String>,
     /// The first few survivors or released ones, and how many there are in all.
     pub named: Vec<Member>,
     pub count: usize,

@@ -4,6 +4,7 @@ use crate::record::Sink;
 use fullstop_cage::linux::{Origin, Wanted};
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
+use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -73,6 +74,12 @@ impl Spec {
     /// The command's own PATH, in which it is searched for.
     pub fn path(&self) -> Option<&OsString> {
         self.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value)
+    }
+
+    /// Writes the report where it was asked for; returns what went wrong.
+    pub fn write_report(&mut self, report: &Report) -> Option<String> {
+        let written = self.report.as_mut().map(|sink| sink.write(report))?;
+        written.err().map(|why| format!("cannot write the report: {why}"))
     }
 
     pub fn kernel_cwd(&self) -> Option<CString> {

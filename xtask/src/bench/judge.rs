@@ -1,7 +1,7 @@
 //! The acceptance figures: what was promised, what was measured.
 
 use fullstop_bench::plan::{Contender, Role};
-use fullstop_bench::results::{FLOORS, Results, Sample, SpawnKind};
+use fullstop_bench::results::{FLOOR_PROGRAM, FLOORS, Results, Sample, SpawnKind};
 use serde::Serialize;
 
 const STOP_CGROUP: f64 = 1.2;
@@ -74,6 +74,12 @@ pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
             let ratio = run.zip(cast.floor(size, false)).map(|(a, b)| a.ratio_to(b));
             let what = format!("stop-to-proof of {size}, {cage}, against the floor");
             figures.push(figure(what, "×", ratio, at_most));
+            // The floor does not wake up on a signal and does not exit, as every
+            // program must; this one does nothing else.
+            let program = cast.stop(FLOOR_PROGRAM, size, false);
+            let ratio = run.zip(program).map(|(a, b)| a.ratio_to(b));
+            let what = format!("stop-to-proof of {size}, {cage}, against the floor as a program");
+            figures.push(figure(what, "×", ratio, at_most));
         }
     }
     for (role, cage) in [(Role::FullstopCgroup, "cgroup"), (Role::FullstopTree, "tree")] {
@@ -142,6 +148,7 @@ mod tests {
             prefix: Vec::new(),
             prefix_at_once: Vec::new(),
             host: None,
+            echoes: false,
             missing: None,
         };
         let results = Results {

@@ -87,6 +87,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
             stamp: program(&programs, "bench-stamp")?,
             true_: program(&programs, "bench-true")?,
             tree: program(&programs, "bench-tree")?,
+            floor: program(&programs, "bench-floor")?,
         },
         zoo: Some(program(&programs, "zoo")?),
         contenders: contenders(&program(&programs, "fullstop")?, &workshop),
@@ -127,6 +128,7 @@ fn contenders(fullstop: &Path, workshop: &Path) -> Vec<Contender> {
         prefix: words(&[&fullstop, "run", "--cage", cage, "--"]),
         prefix_at_once: words(&[&fullstop, "run", "--cage", cage, "--ladder", "kill", "--"]),
         host: None,
+        echoes: false,
         missing: None,
     };
     let mut all = vec![
@@ -136,6 +138,7 @@ fn contenders(fullstop: &Path, workshop: &Path) -> Vec<Contender> {
             prefix: Vec::new(),
             prefix_at_once: Vec::new(),
             host: None,
+            echoes: false,
             missing: None,
         },
         caged("fullstop run (cgroup)", Role::FullstopCgroup, "cgroup"),

@@ -35,6 +35,7 @@ fn prefixes() -> Vec<Contender> {
             prefix_at_once: prefix.clone(),
             prefix,
             host: None,
+            echoes: program_echoes(name),
             missing,
         }
     };
@@ -113,6 +114,7 @@ fn library(name: &str, program: Outcome<Vec<String>>) -> Contender {
         prefix: with("run"),
         prefix_at_once: with("run"),
         host: Some(with("serve")),
+        echoes: program_echoes(name),
         missing,
     }
 }
@@ -146,4 +148,9 @@ fn quiet(program: &[String], args: &[&str]) -> Command {
 
 fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
+}
+
+/// See `Contender::echoes`.
+fn program_echoes(name: &str) -> bool {
+    ["processkit", "systemd-run --scope"].contains(&name)
 }

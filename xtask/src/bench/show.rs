@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use fullstop_bench::plan::{Contender, Role};
-use fullstop_bench::results::{FLOOR_REAPED, FLOORS, Results, SpawnKind};
+use fullstop_bench::results::{FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Results, SpawnKind};
 
 use super::judge::{Cast, Figure};
 
@@ -132,6 +132,7 @@ fn stops(results: &Results, cast: &Cast) -> String {
         row.push(floor.map_or(NOTHING.to_owned(), |floor| format!("{:.2} ms", floor.median_ms())));
         row.extend(FLOORS.map(|name| times(ratio(name).map(|(ratio, _)| ratio))));
         row.push(cell(FLOOR_REAPED));
+        row.push(cell(FLOOR_PROGRAM));
         row.push(role(Role::FullstopCgroup));
         row.push(role(Role::FullstopTree));
         rows.push(row);
@@ -144,6 +145,7 @@ fn stops(results: &Results, cast: &Cast) -> String {
         "poll",
         "leader, nap",
         "the last one, and all reaped",
+        "the same as a program, until it exited",
         "fullstop run (cgroup)",
         "fullstop run (tree)",
     ];
@@ -262,6 +264,7 @@ mod tests {
             prefix: Vec::new(),
             prefix_at_once: Vec::new(),
             host: None,
+            echoes: false,
             missing: None,
         }
     }

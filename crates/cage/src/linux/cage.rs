@@ -1,10 +1,11 @@
 //! The Linux cage: a subreaper always, a cgroup where one can be had.
 
-use super::birth::{Birth, bear};
+use super::birth::{Birth, bear, raise_priority};
 use super::cgroup::{Cgroup, Site};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::{only_dead_children, walk};
+use super::kin::{only_dead_children, survey};
+use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};
@@ -60,8 +61,9 @@ pub struct LinuxCage {
     /// The process group the leader began in.
     pgid: i32,
     walked: Option<Instant>,
-    /// The last walk met nobody alive, though there are still children.
-    only_dead: bool,
+    last: LastStep,
+    /// The last round met nobody new, though there are still children.
+    nobody_new: bool,
     /// Survivors of a tree that is not ours any more; see [`LinuxCage::follow`].
     followed: Option<Vec<Held>>,
 }
@@ -108,7 +110,8 @@ impl LinuxCage {
             leader,
             pgid,
             walked: None,
-            only_dead: false,
+            last: LastStep::default(),
+            nobody_new: false,
             followed: None,
         }
     }
@@ -118,7 +121,7 @@ impl LinuxCage {
     /// die, but it cannot say ECHILD, so that its proof is the weaker one.
     pub fn follow(&mut self) {
         let mut survivors = Vec::new();
-        walk(|held, stat| survivors.extend(held.again().filter(|_| stat.is_alive())));
+        survey(|held, stat| survivors.extend(held.again().filter(|_| stat.is_alive())));
         self.followed = Some(survivors);
     }
 
@@ -152,7 +155,7 @@ impl LinuxCage {
             Some(cgroup) => cgroup.procs().len(),
             None => {
                 let mut alive = 0;
-                walk(|_, stat| alive += usize::from(stat.is_alive()));
+                survey(|_, stat| alive += usize::from(stat.is_alive()));
                 alive
             }
         }
@@ -160,9 +163,11 @@ impl LinuxCage {
 
     /// The kill loop's one round without a cgroup: parents first, each on sight.
     fn kill_tree(&mut self) -> Round {
-        self.walked = Some(Instant::now());
-        let round = signal_tree(Signal::KILL, |_| true);
-        self.only_dead = round.alive == 0;
+        if self.walked.replace(Instant::now()).is_none() {
+            raise_priority();
+        }
+        let round = self.last.round();
+        self.nobody_new = round.alive == 0;
         round
     }
 
@@ -186,7 +191,7 @@ impl LinuxCage {
 
     /// Children are left, but dead: somebody outside holds their remains.
     fn proof_among_the_dead(&mut self) -> Option<Proof> {
-        if !std::mem::take(&mut self.only_dead) || !only_dead_children() {
+        if !std::mem::take(&mut self.nobody_new) || !only_dead_children() {
             return None;
         }
         match &mut self.cgroup {
@@ -207,18 +212,24 @@ impl LinuxCage {
     fn reap(&mut self, look: &mut Look) -> bool {
         let leader = self.leader().map(Held::pid);
         loop {
-            match wait_any() {
+            let (pid, change) = match wait_any() {
                 Waited::Nobody => return false,
                 Waited::NotYet => return true,
-                Waited::Changed { pid, change } if Some(pid) == leader => match change {
-                    Change::Exited(exit) => look.exit = Some(exit),
-                    Change::Stopped(signal) => look.stopped = Some(signal),
-                    Change::Continued => {
-                        look.stopped = None;
-                        look.continued = true;
-                    }
-                },
-                Waited::Changed { .. } => {}
+                Waited::Changed { pid, change } => (pid, change),
+            };
+            if matches!(change, Change::Exited(_)) {
+                self.last.reaped(pid);
+            }
+            if Some(pid) != leader {
+                continue;
+            }
+            match change {
+                Change::Exited(exit) => look.exit = Some(exit),
+                Change::Stopped(signal) => look.stopped = Some(signal),
+                Change::Continued => {
+                    look.stopped = None;
+                    look.continued = true;
+                }
             }
         }
     }
@@ -244,7 +255,7 @@ impl LinuxCage {
 /// Sends to every proven descendant that `meant` picks.
 fn signal_tree(signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
     let mut round = Round::default();
-    walk(|held, stat| {
+    survey(|held, stat| {
         if !stat.is_alive() {
             return;
         }
@@ -335,7 +346,7 @@ impl Cage for LinuxCage {
     fn census(&mut self) -> Vec<Member> {
         let mut seen = HashSet::new();
         let mut members = Vec::new();
-        walk(|_, stat| {
+        survey(|_, stat| {
             if stat.is_alive() && seen.insert(stat.pid) {
                 members.push(procfs::member(stat));
             }

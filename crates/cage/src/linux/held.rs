@@ -6,6 +6,7 @@
 //! said. See pidfd_open(2), pidfd_send_signal(2).
 
 use super::procfs::{Stat, stat};
+use super::wait::is_child;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -43,32 +44,34 @@ impl Held {
         (getppid() == Some(pid)).then_some(Held { pid, grip: Grip::Pidfd(fd) })
     }
 
-    /// Holds `pid` if it is, beyond doubt, a child of ours now.
-    pub fn child(pid: i32) -> Option<(Held, Stat)> {
+    /// Holds `pid` if the kernel says that it is a child of ours which nobody has
+    /// waited for. Until we do, its pid cannot pass to anybody else.
+    pub fn child(pid: i32) -> Option<Held> {
         let pid = legal(pid)?;
-        let grip = match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(fd) => Grip::Pidfd(fd),
-            Err(Errno::SRCH) => return None,
-            Err(_) => Grip::UnreapedChild,
-        };
-        let held = Held { pid, grip };
-        let stat = stat(held.pid())?;
-        let ours = stat.ppid == getpid().as_raw_pid() && held.is_unreaped();
-        ours.then_some((held, stat))
+        is_child(pid.as_raw_pid()).then_some(Held { pid, grip: Grip::UnreapedChild })
     }
 
-    /// Holds `pid` if it is, beyond doubt, a child of `parent` now.
-    ///
-    /// The stat read between opening and looking again belongs to the process that
-    /// is held, because a pid is not reused before it is reaped; and the parent it
-    /// names is the one we hold, for the same reason.
-    pub fn child_of(parent: &Held, pid: i32) -> Option<(Held, Stat)> {
+    /// Holds `pid` if it is, beyond doubt, a child of `parent` now: the one held
+    /// names the pid of its parent, and whoever we hold has kept its pid all along.
+    pub fn child_of(parent: &Held, pid: i32) -> Option<Held> {
         let pid = legal(pid)?;
         let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         let held = Held { pid, grip: Grip::Pidfd(fd) };
-        let stat = stat(held.pid())?;
-        let ours = stat.ppid == parent.pid() && parent.is_unreaped() && held.is_unreaped();
-        ours.then_some((held, stat))
+        (held.ppid()? == parent.pid() && parent.is_unreaped()).then_some(held)
+    }
+
+    /// Its parent's pid, from the kernel if it can say (6.13+), or from /proc.
+    fn ppid(&self) -> Option<i32> {
+        match self.info(0) {
+            Some(info) => i32::try_from(info.ppid).ok(),
+            None => self.stat().map(|stat| stat.ppid),
+        }
+    }
+
+    /// What /proc says of it. A pid is not reused before it is reaped, so that what
+    /// was read is about the one who is held.
+    pub fn stat(&self) -> Option<Stat> {
+        stat(self.pid()).filter(|_| self.is_unreaped())
     }
 
     pub fn pid(&self) -> i32 {
@@ -97,9 +100,12 @@ impl Held {
         !matches!(self.send_number(0), Err(error) if error.raw_os_error() == Some(libc::ESRCH))
     }
 
-    /// A second hold on the same process; not possible without a pidfd.
+    /// A second hold on the same process, by pidfd, which outlives its reaping.
     pub fn again(&self) -> Option<Held> {
-        let fd = self.pidfd()?.try_clone_to_owned().ok()?;
+        let fd = match self.pidfd() {
+            Some(fd) => fd.try_clone_to_owned().ok()?,
+            None => pidfd_open(self.pid, PidfdFlags::empty()).ok()?,
+        };
         Some(Held { pid: self.pid, grip: Grip::Pidfd(fd) })
     }
 
@@ -111,7 +117,7 @@ impl Held {
     }
 
     pub fn is_stopped(&self) -> bool {
-        stat(self.pid()).is_some_and(|stat| stat.is_stopped()) && self.is_unreaped()
+        self.stat().is_some_and(|stat| stat.is_stopped())
     }
 
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
@@ -122,27 +128,35 @@ impl Held {
     }
 
     /// How it ended, even after somebody else has waited for it (kernel 6.15+).
-    /// See PIDFD_GET_INFO(2const).
     pub fn exit(&self) -> Option<Exit> {
-        const PIDFD_GET_INFO: libc::Ioctl = 0xC040_FF0B;
         const PIDFD_INFO_EXIT: u64 = 1 << 3;
-        /// `struct pidfd_info`, first version: 64 bytes.
-        #[repr(C)]
-        #[derive(Default)]
-        struct Info {
-            mask: u64,
-            cgroupid: u64,
-            ids: [u32; 11],
-            exit_code: i32,
-        }
+        let info = self.info(PIDFD_INFO_EXIT)?;
+        (info.mask & PIDFD_INFO_EXIT != 0).then(|| exit_from_status(info.exit_code))
+    }
+
+    /// See PIDFD_GET_INFO(2const). Some fields always come, some must be asked for.
+    fn info(&self, mask: u64) -> Option<Info> {
+        const PIDFD_GET_INFO: libc::Ioctl = 0xC040_FF0B;
         let fd = self.pidfd()?;
-        let mut info = Info { mask: PIDFD_INFO_EXIT, ..Info::default() };
+        let mut info = Info { mask, ..Info::default() };
         // SAFETY: the ioctl writes at most the 64 bytes its number encodes, which
         // is the size of `Info`.
         let done = unsafe { libc::ioctl(fd.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
-        let known = done == 0 && info.mask & PIDFD_INFO_EXIT != 0;
-        known.then(|| exit_from_status(info.exit_code))
+        (done == 0).then_some(info)
     }
+}
+
+/// `struct pidfd_info`, first version: 64 bytes.
+#[repr(C)]
+#[derive(Default)]
+struct Info {
+    mask: u64,
+    cgroupid: u64,
+    pid: u32,
+    tgid: u32,
+    ppid: u32,
+    uids_and_gids: [u32; 8],
+    exit_code: i32,
 }
 
 /// Nothing at or below pid 1 is ever held, nor are we ourselves.

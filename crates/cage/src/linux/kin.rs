@@ -4,6 +4,8 @@ use super::held::Held;
 use super::procfs::{self, Stat, numbered_entries, numbers, stat};
 use rustix::process::getpid;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::OnceLock;
 
 /// Who is whose child at this instant.
 pub enum Kin {
@@ -15,7 +17,8 @@ pub enum Kin {
 
 impl Kin {
     pub fn now() -> Kin {
-        if numbers("/proc/thread-self/children").is_ok() {
+        static LISTED: OnceLock<bool> = OnceLock::new();
+        if *LISTED.get_or_init(|| Path::new("/proc/thread-self/children").exists()) {
             return Kin::Listed;
         }
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
@@ -42,9 +45,11 @@ fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
     numbers(&format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default()
 }
 
-/// Shows every proven descendant of ours to `visit`, parents first. Only the path
-/// to the current one is held, so that a wide tree costs no descriptors.
-pub fn walk(mut visit: impl FnMut(&Held, &Stat)) {
+/// Shows every proven descendant of ours to `visit`, parents first, with the
+/// children it has just before. Only the path to the current one is held, so that
+/// a wide tree costs no descriptors. `threads` says how many of its threads may
+/// have children; nothing means that it is passed over.
+pub fn walk(threads: impl Fn(&Held) -> Option<u32>, mut visit: impl FnMut(&Held)) {
     let kin = Kin::now();
     let mut path: Vec<Held> = Vec::new();
     let mut ahead: Vec<(usize, i32)> = Vec::new();
@@ -53,15 +58,27 @@ pub fn walk(mut visit: impl FnMut(&Held, &Stat)) {
     while let Some((depth, pid)) = ahead.pop() {
         path.truncate(depth);
         let held = match path.last() {
-            Some(parent) => Held::child_of(parent, pid),
+            // If the parent has died since it was listed, it is our child now.
+            Some(parent) => Held::child_of(parent, pid).or_else(|| Held::child(pid)),
             None => Held::child(pid),
         };
-        let Some((held, stat)) = held else { continue };
-        visit(&held, &stat);
-        let children = kin.children(pid, stat.threads);
+        let Some(held) = held else { continue };
+        let Some(threads) = threads(&held) else { continue };
+        let children = kin.children(pid, threads);
+        visit(&held);
         ahead.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
         path.push(held);
     }
+}
+
+/// As [`walk`], with what /proc says of each.
+pub fn survey(mut visit: impl FnMut(&Held, &Stat)) {
+    let threads = |held: &Held| held.stat().map(|stat| stat.threads);
+    walk(threads, |held| {
+        if let Some(stat) = held.stat() {
+            visit(held, &stat);
+        }
+    });
 }
 
 /// Whether there are children and every one of them is seen to be dead. Whatever

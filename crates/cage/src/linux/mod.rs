@@ -9,6 +9,7 @@ mod fork;
 mod groups;
 mod held;
 mod kin;
+mod last;
 mod origin;
 mod procfs;
 mod program;

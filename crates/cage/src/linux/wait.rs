@@ -45,6 +45,12 @@ pub fn has_children() -> bool {
     wait(libc::P_ALL, 0, EVERYTHING | libc::WNOHANG | libc::WNOWAIT) != Waited::Nobody
 }
 
+/// Whether this is a child of ours that was not waited for yet. Nobody is reaped.
+pub fn is_child(pid: i32) -> bool {
+    let id = libc::id_t::try_from(pid).unwrap_or(0);
+    id > 0 && wait(libc::P_PID, id, EVERYTHING | libc::WNOHANG | libc::WNOWAIT) != Waited::Nobody
+}
+
 fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
     loop {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();

@@ -20,7 +20,7 @@ pub const ALL: &[(&str, Decide, Left)] = &[
     (laws::NO_WAY_BACK, turns_polite_again, Left { hosts: 1, ..QUIET }),
     (laws::THE_LIVING, talks_to_the_dead, QUIET),
     (laws::IN_TIME, waits_anew, QUIET),
-    (laws::SETTLED, leaves_the_rest_alone, Left { freezes: 1, ..QUIET }),
+    (laws::SETTLED, leaves_the_rest_alone, QUIET),
     (laws::CONFIRMED, never_looks_at_a_stuck_run_again, QUIET),
     (laws::TRIED, gives_up_without_a_kill, QUIET),
     (laws::GUARDED, trusts_the_dead_keeper, Left { keepers: 1, ..QUIET }),

@@ -16,7 +16,7 @@ pub const BIRTH: &str = "the leader is born once, and never after a stop";
 pub const NO_WAY_BACK: &str = "nobody is asked after the kill";
 pub const THE_LIVING: &str = "a leader that is gone is not asked";
 pub const IN_TIME: &str = "a stop is over within its ladder";
-pub const SETTLED: &str = "every path comes to ended, stuck or released";
+pub const SETTLED: &str = "every stop comes to ended, stuck or released";
 pub const CONFIRMED: &str = "a stuck run ends once its survivors have";
 pub const TRIED: &str = "stuck is said only after a kill";
 pub const GUARDED: &str = "a guard that takes over kills";
@@ -31,15 +31,16 @@ fn is_stuck(world: &World) -> bool {
     matches!(world.machine, State::Stuck { .. })
 }
 
-/// Nothing happens here any more.
+/// Nothing has to happen here any more.
 fn is_final(world: &World) -> bool {
-    world.seen.fault.is_none() && world.possible().is_empty()
+    world.seen.fault.is_none() && world.is_quiet()
 }
 
 fn settled(model: &Surroundings, world: &World) -> bool {
     match world.machine {
         State::Ended { .. } | State::Released { .. } | State::Stuck { .. } => true,
-        // Waiting for the rest, for ever if need be, is what `wait` asks for.
+        // A command may run for ever, and `wait` waits for ever.
+        State::Running { leader: Leader::Alive, deadline: None } => world.leader.lives(),
         State::Running { leader: Leader::Gone(_), deadline: None } => {
             model.plan(world).on_exit == OnExit::Wait && world.anybody_lives()
         }

@@ -82,6 +82,23 @@ impl World {
         all
     }
 
+    /// Nothing has to happen any more: whoever lives may live on, and nobody needs to ask.
+    pub fn is_quiet(&self) -> bool {
+        !self.possible().into_iter().any(|what| match what {
+            Happens::LeaderDies => self.leader == Body::Doomed,
+            Happens::MemberDies { slot } => self.members[slot] == Body::Doomed,
+            Happens::Fork { .. }
+            | Happens::Thaw { .. }
+            | Happens::Asked(_)
+            | Happens::Killed
+            | Happens::HostGone
+            | Happens::Wait
+            | Happens::HandsOver
+            | Happens::KeeperDies { .. } => false,
+            _ => true,
+        })
+    }
+
     fn keeper_may(&self, all: &mut Vec<Happens>) {
         let finished = self.machine.is_over() && self.owed.is_empty();
         // The guard of a stuck run has said so and is gone.
