@@ -18,6 +18,7 @@ mod terminal {
     pub mod messages;
     pub mod pipeline;
     pub mod prefix;
+    pub mod programs;
     pub mod resize;
     pub mod shell;
     pub mod signals;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
             terminal::status::register,
             terminal::signals::register,
             terminal::messages::register,
+            terminal::programs::register,
         ] {
             register(registry);
         }

@@ -19,7 +19,8 @@ use super::kit::{
 
 /// Short, because many fall only to the last step, and some not even to that.
 const LADDER: &str = "term@leader:60ms,term@tree:60ms,kill:1s";
-const BOUND: Duration = millis(120 + 5000);
+/// Twice the usual five seconds: who is traced is slow.
+const BOUND: Duration = millis(120 + 10_000);
 
 /// `CALLS=ERROR[:when]`, as strace takes them; several are joined by a blank.
 const FAULTS: &[&str] = &[
@@ -188,13 +189,16 @@ fn start(world: &mut World, place: Place, fault: &str, options: &[&str]) -> Outc
     let trace = super::kit::text(world.dir().join("trace"));
     let mut tracer: Vec<String> =
         ["strace", "-f", "-b", "execve", "-q", "-o", &trace].map(str::to_owned).to_vec();
+    // The first line is then the guard's.
+    let mut traced = vec!["execve".to_owned()];
     for fault in fault.split(' ') {
         let (calls, error) = fault.split_once('=').context("a fault is CALLS=ERROR")?;
         // Not every machine has every call; a question mark makes it optional.
         let calls: Vec<String> = calls.split(',').map(|call| format!("?{call}")).collect();
         tracer.extend(["-e".into(), format!("inject={}:error={error}", calls.join(","))]);
+        traced.extend(calls);
     }
-    tracer.extend(["-e".into(), "trace=all".into()]);
+    tracer.extend(["-e".into(), format!("trace={}", traced.join(","))]);
     let tracer: Vec<&str> = tracer.iter().map(String::as_str).collect();
     let launch = Launch::new(place).before(&tracer).options(&["--ladder", LADDER]);
     let run = launch.options(options).start(world, &["sh", "-c", TREE])?;
@@ -294,11 +298,7 @@ fn judge(world: &mut World, place: Place, traced: &Traced, fault: &str, end: End
             for pid in named {
                 ensure!(said.contains(&format!("pid {pid} ")), "{pid} is not named: {said}");
             }
-            // Somebody else ends them; then the run may or may not notice.
-            for process in &alive {
-                send_signal(process.pid, Signal::KILL)?;
-            }
-            return Ok(());
+            return recovers(world, traced, &alive);
         }
         "exited with 125" => {
             ensure!(alive.is_empty(), "125, and these live: {alive:?}");
@@ -350,6 +350,20 @@ fn judge(world: &mut World, place: Place, traced: &Traced, fault: &str, end: End
             child.remove(seconds(1))?;
         }
     }
+    world.expect_bystanders_untouched()
+}
+
+/// Somebody else ends the survivors, and the faults end with the tracer: then the
+/// run must confirm its end by itself.
+fn recovers(world: &World, traced: &Traced, alive: &[Process]) -> Outcome {
+    for process in alive {
+        send_signal(process.pid, Signal::KILL)?;
+    }
+    send_signal(traced.run.pid(), Signal::KILL)?;
+    world.expect_extinct(seconds(3)).context("when nothing fails any more")?;
+    let report = traced.run.report()?;
+    ensure!(report.state == "ended" && report.proof.is_some(), "in the end: {report:?}");
+    no_cgroup(world)?;
     world.expect_bystanders_untouched()
 }
 

@@ -50,15 +50,14 @@ fn is_asleep(process: &Process) -> bool {
     process.state == 'S' && !matches!(process.wchan().as_str(), "" | "0")
 }
 
-/// Waits until a process sleeps in the foreground, and none of its group is
-/// stopped: from then on a key typed is meant for them.
+/// Waits until a process and all of its group sleep in the foreground: from
+/// then on a key typed is meant for them.
 pub fn await_foreground(tty: &mut Tty, command: &str) -> Outcome<Process> {
     let pid = await_actor(tty, command)?.pid;
     let deadline = arena::Deadline::after(PATIENCE);
     loop {
         let now = Process::read(pid).context(format!("{command:?} has ended"))?;
-        let foreground = tty.foreground() == Some(now.pgid);
-        if foreground && is_asleep(&now) && !group(now.pgid).iter().any(is_stopped) {
+        if tty.foreground() == Some(now.pgid) && group(now.pgid).iter().all(is_asleep) {
             return Ok(now);
         }
         if deadline.passed() {

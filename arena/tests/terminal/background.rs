@@ -12,6 +12,7 @@ use super::shell::{CTRL_C, CTRL_D, CTRL_Z, Shell};
 pub fn register(registry: &mut Registry) {
     both(registry, "background::read-stops-the-job", reads);
     both(registry, "background::write-stops-the-job-on-tostop", writes);
+    both(registry, "background::setting-stops-the-job", sets);
     both(registry, "background::write-is-free-otherwise", writes_freely);
     both(registry, "background::keys-do-not-reach-it", keys);
     both(registry, "background::of-a-script-ignores-the-keys", of_a_script);
@@ -58,11 +59,23 @@ fn writes(world: &mut World, prefix: Prefix) -> Outcome {
     shell.leave(world)
 }
 
+/// Settings are not to be changed from the background either.
+fn sets(world: &mut World, prefix: Prefix) -> Outcome {
+    let mut shell = Shell::start(world)?;
+    shell.line(&format!("{prefix}stty -ixon &"))?;
+    let actor = await_actor(&mut shell.tty, "stty -ixon")?;
+    await_stopped(&mut shell.tty, actor.pgid)?;
+    let said = shell.line("jobs -l")?;
+    ensure!(said.contains("Stopped (tty output)"), "bash does not know why: {said:?}");
+    shell.line("fg")?;
+    shell.expect_status(0)?;
+    shell.leave(world)
+}
+
 fn writes_freely(world: &mut World, prefix: Prefix) -> Outcome {
     let mut shell = Shell::start(world)?;
     script(world, "writes", "echo \"one\"\"word\"; exit 3")?;
-    shell.begin(&format!("{prefix}bash ./writes &"))?;
-    shell.tty.expect("oneword")?;
+    shell.begin_behind(&format!("{prefix}bash ./writes &"), "oneword")?;
     let said = shell.line("wait %1; echo \"status=$?\"")?;
     ensure!(said.contains("status=3"), "not its status: {said:?}");
     shell.leave(world)

@@ -76,8 +76,7 @@ fn closes_on_script(world: &mut World, prefix: Prefix) -> Outcome {
 fn closes_on_background(world: &mut World, prefix: Prefix) -> Outcome {
     saver(world)?;
     let mut shell = Shell::start(world)?;
-    shell.begin(&format!("{prefix}bash ./saves &"))?;
-    shell.tty.expect("up")?;
+    shell.begin_behind(&format!("{prefix}bash ./saves &"), "up")?;
     await_asleep(&mut shell.tty, "bash ./saves")?;
     drop(shell.tty);
     expect_orderly_end(world)

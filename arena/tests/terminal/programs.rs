@@ -5,7 +5,7 @@ use arena::{Need, Outcome, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{await_foreground, await_run, await_stopped};
 use super::prefix::{NEEDS, Prefix};
-use super::shell::{CTRL_Z, Shell};
+use super::shell::{BASH, CTRL_Z, Shell};
 
 pub fn register(registry: &mut Registry) {
     for program in PROGRAMS {
@@ -50,25 +50,19 @@ const PROGRAMS: &[Program] = &[
 
 const LEAVES_SCREEN: &str = "\x1b[?1049l";
 
-fn begin(world: &mut World, program: &Program, prefix: Prefix) -> Outcome<Shell> {
+fn begin(shell: &mut Shell, world: &World, program: &Program, prefix: Prefix) -> Outcome {
     let text: String = (1..=100).map(|n| format!("line {n} with a needle\n")).collect();
     std::fs::write(world.dir().join("text"), text).map_err(|error| error.to_string())?;
-    let mut shell = Shell::start(world)?;
     shell.begin(&format!("{prefix}{}", program.command))?;
     shell.tty.expect(program.shows)?;
-    await_foreground(&mut shell.tty, program.command)?;
-    Ok(shell)
+    await_foreground(&mut shell.tty, program.command).map(drop)
 }
 
 fn suspended(world: &mut World, program: &Program, prefix: Prefix) -> Outcome {
-    let mut shell = begin(world, program, prefix)?;
-    let prompt = {
-        // What the settings are at a prompt, with nobody else about.
-        let other = Shell::start(world)?;
-        let settings = other.tty.settings()?;
-        other.leave_beside(world)?;
-        settings
-    };
+    let mut shell = Shell::start(world)?;
+    await_foreground(&mut shell.tty, BASH)?;
+    let prompt = shell.tty.settings()?;
+    begin(&mut shell, world, program, prefix)?;
     for round in 1..=5 {
         let actor = await_foreground(&mut shell.tty, program.command)?;
         shell.tty.type_keys(CTRL_Z)?;
@@ -78,7 +72,7 @@ fn suspended(world: &mut World, program: &Program, prefix: Prefix) -> Outcome {
         await_stopped(&mut shell.tty, actor.pgid)?;
         let said = shell.line("echo \"on\"\"ward\"")?;
         ensure!(said == "onward\r\n", "round {round}: the shell is disturbed: {said:?}");
-        await_foreground(&mut shell.tty, "bash --norc --noprofile -i")?;
+        await_foreground(&mut shell.tty, BASH)?;
         let now = shell.tty.settings()?;
         ensure!(
             now.local_modes == prompt.local_modes && now.input_modes == prompt.input_modes,
@@ -102,7 +96,8 @@ fn suspended(world: &mut World, program: &Program, prefix: Prefix) -> Outcome {
 }
 
 fn killed(world: &mut World, program: &Program) -> Outcome {
-    let mut shell = begin(world, program, Prefix::Run)?;
+    let mut shell = Shell::start(world)?;
+    begin(&mut shell, world, program, Prefix::Run)?;
     let run = await_run(&mut shell.tty, program.command)?;
     send_signal(run.leader.pid, Signal::KILL)?;
     let said = shell.prompt()?;

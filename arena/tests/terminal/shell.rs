@@ -11,8 +11,12 @@ pub const CTRL_C: &str = "\x03";
 pub const CTRL_D: &str = "\x04";
 pub const CTRL_Z: &str = "\x1a";
 pub const CTRL_BACKSLASH: &str = "\x1c";
+pub const CTRL_Q: &str = "\x11";
 pub const CTRL_S: &str = "\x13";
 pub const ENTER: &str = "\r";
+
+/// The command line of the shell.
+pub const BASH: &str = "bash --norc --noprofile -i";
 
 /// Nothing else that appears on the screen looks like this.
 pub const PROMPT: &str = "<shell> ";
@@ -28,8 +32,7 @@ pub struct Shell {
 
 impl Shell {
     pub fn start(world: &mut World) -> Outcome<Self> {
-        let (tty, bash) =
-            on_terminal(world, "bash", &["bash", "--norc", "--noprofile", "-i"], |_| {})?;
+        let (tty, bash) = on_terminal(world, "bash", &BASH.split(' ').collect::<Vec<_>>(), |_| {})?;
         let mut shell = Self { tty, bash };
         shell.prompt()?;
         Ok(shell)
@@ -48,6 +51,16 @@ impl Shell {
         self.tty.type_keys(ENTER)?;
         self.tty.expect(line)?;
         self.tty.expect("\n").map(drop)
+    }
+
+    /// Starts a background job, and waits for the prompt and for what the job
+    /// says first, whichever comes first.
+    pub fn begin_behind(&mut self, line: &str, says: &str) -> Outcome {
+        let said = self.line(line)?;
+        if !said.contains(says) {
+            self.tty.expect(says)?;
+        }
+        Ok(())
     }
 
     pub fn prompt(&mut self) -> Outcome<String> {

@@ -155,8 +155,7 @@ fn hup_and_quit(world: &mut World) -> Outcome {
 fn hup_typed(world: &mut World) -> Outcome {
     script(world, "slow", SLOW)?;
     let mut shell = Shell::start(world)?;
-    shell.begin("SOON=0.1 LATER=0.1 fullstop run -q -- bash ./slow &")?;
-    shell.tty.expect("up")?;
+    shell.begin_behind("SOON=0.1 LATER=0.1 fullstop run -q -- bash ./slow &", "up")?;
     await_asleep(&mut shell.tty, "bash ./slow")?;
     shell.begin("kill -HUP $!")?;
     shell.tty.expect("heard HUP")?;

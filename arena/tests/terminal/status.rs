@@ -4,7 +4,7 @@ use arena::{Context, Outcome, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{Run, await_actor, await_foreground, await_run, script};
 use super::prefix::run;
-use super::shell::{CTRL_C, CTRL_S, CTRL_Z, Shell};
+use super::shell::{CTRL_C, CTRL_Q, CTRL_S, CTRL_Z, Shell};
 
 pub fn register(registry: &mut Registry) {
     run(registry, "status::shown-and-erased", shown);
@@ -15,6 +15,7 @@ pub fn register(registry: &mut Registry) {
     run(registry, "status::not-when-quiet", quiet);
     run(registry, "status::not-into-a-file", into_a_file);
     run(registry, "status::held-up-terminal", held_up);
+    run(registry, "status::held-up-message", held_up_message);
     run(registry, "status::key-during-a-stop", key);
 }
 
@@ -140,8 +141,20 @@ fn held_up(world: &mut World) -> Outcome {
     send_signal(run.guard.pid, Signal::TERM)?;
     let over = || run.guard.still_there().is_none_or(|now| !now.alive());
     shell.tty.until_within(arena::seconds(7), "the run is over", over)?;
-    // Whatever key is typed lets it go on; `ixany` is not set, so it is this.
-    shell.tty.type_keys("\x11")?;
+    shell.tty.type_keys(CTRL_Q)?;
+    shell.prompt()?;
+    shell.leave(world)
+}
+
+/// The same for what is said at the end.
+fn held_up_message(world: &mut World) -> Outcome {
+    let mut shell = Shell::start(world)?;
+    let run = begin(&mut shell, world, "fullstop run -- bash ./stubborn")?;
+    shell.tty.type_keys(CTRL_S)?;
+    send_signal(run.keeper.pid, Signal::KILL)?;
+    let over = || run.guard.still_there().is_none_or(|now| !now.alive());
+    shell.tty.until_within(arena::seconds(5), "the run is over", over)?;
+    shell.tty.type_keys(CTRL_Q)?;
     shell.prompt()?;
     shell.leave(world)
 }

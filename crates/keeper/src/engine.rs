@@ -65,38 +65,40 @@ impl<C: Cage> Engine<C> {
 
     pub fn tell(&mut self, input: Input) {
         let state = replace(&mut self.state, State::Starting { born: false, deadline: None });
-        let (state, effects) = decide(&self.plan, state, input, now());
+        let now = now();
+        let (state, effects) = decide(&self.plan, state, input, now);
         self.state = state;
         for effect in effects {
-            self.perform(effect);
+            self.perform(effect, now);
         }
     }
 
-    fn perform(&mut self, effect: Effect) {
+    /// Steps are noted with the time their patience counts from.
+    fn perform(&mut self, effect: Effect, now: Moment) {
         match effect {
             Effect::Spawn => self.spawn(),
             Effect::Signal { signal, whom } => {
                 let round = self.cage.signal(signal, whom);
-                self.record.step(format!("{signal}@{}", word(whom)), round);
+                self.record.step(format!("{signal}@{}", word(whom)), now, round);
             }
             Effect::Heard(signal) => {
                 let alive = self.cage.census().len();
-                self.record.step(format!("{signal}@leader"), Round { alive, signalled: 0 });
+                self.record.step(format!("{signal}@leader"), now, Round { alive, signalled: 0 });
             }
             Effect::Forward(signal) => drop(self.cage.signal(signal, Whom::Leader)),
             Effect::CloseStdin => {
                 if let Some(feed) = &mut self.feed {
                     feed.close();
                 }
-                self.quiet_step("close-stdin");
+                self.quiet_step("close-stdin", now);
             }
             Effect::WriteInput(text) => {
                 if let Some(feed) = &mut self.feed {
                     feed.input(&text);
                 }
-                self.quiet_step("input");
+                self.quiet_step("input", now);
             }
-            Effect::Kill => self.kill(),
+            Effect::Kill => self.kill(now),
             Effect::Release => self.record.released = self.cage.release(),
             Effect::Report => {
                 if matches!(self.state, State::Stuck { .. }) {
@@ -106,12 +108,12 @@ impl<C: Cage> Engine<C> {
         }
     }
 
-    fn quiet_step(&mut self, step: &str) {
+    fn quiet_step(&mut self, step: &str, now: Moment) {
         let alive = self.cage.census().len();
-        self.record.step(step.to_owned(), Round { alive, signalled: 0 });
+        self.record.step(step.to_owned(), now, Round { alive, signalled: 0 });
     }
 
-    fn kill(&mut self) {
+    fn kill(&mut self, now: Moment) {
         const STEP: &str = "kill";
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
@@ -119,7 +121,7 @@ impl<C: Cage> Engine<C> {
         let first = self.record.steps.last().is_none_or(|last| last.step != STEP);
         // A cage that never held anybody is closed without a word.
         if first && round != Round::default() {
-            self.record.step(STEP.to_owned(), round);
+            self.record.step(STEP.to_owned(), now, round);
         }
     }
 

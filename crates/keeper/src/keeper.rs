@@ -277,11 +277,11 @@ impl Keeper<'_> {
             }
             if news.leftovers {
                 for some in self.engine.record.leftovers.chunks(MEMBERS_AT_ONCE) {
-                    lifeline.send(&ToGuard::Leftovers(some.to_vec()), None);
+                    lifeline.send_surely(&ToGuard::Leftovers(some.to_vec()), &self.bell);
                 }
             }
             for step in &self.engine.record.steps[self.told.steps..] {
-                lifeline.send(&ToGuard::Step(step.clone()), None);
+                lifeline.send_surely(&ToGuard::Step(step.clone()), &self.bell);
             }
             self.told.steps = self.engine.record.steps.len();
         }
@@ -332,11 +332,11 @@ impl Keeper<'_> {
             count: named.len(),
         };
         if let Some(lifeline) = &self.lifeline {
-            lifeline.send(&ToGuard::Outcome(outcome), None);
+            lifeline.send_surely(&ToGuard::Outcome(outcome), &self.bell);
         }
         let warning = self.spec.write_report(&report);
         if let Some(lifeline) = &self.lifeline {
-            lifeline.send(&ToGuard::Reported { warning }, None);
+            lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
         }
         self.told.reported = Some(state.clone());
         if stuck {

@@ -4,7 +4,7 @@
 use fullstop_core::machine::{Ask, State};
 use fullstop_core::report::{CageKind, Member, Taken};
 use fullstop_core::signal::Signal;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -109,7 +109,7 @@ impl Lifeline {
     }
 
     /// Never blocks: a stopped guard must not stop its keeper. A message that does
-    /// not fit any more is lost, which only a guard stopped for long can bring about.
+    /// not fit any more is lost: a guard stopped for long needs no progress.
     pub fn send(&self, message: &impl Serialize, fd: Option<BorrowedFd<'_>>) -> bool {
         let Ok(text) = serde_json::to_vec(message) else { return false };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -120,6 +120,20 @@ impl Lifeline {
         }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         sendmsg(&self.0, &[IoSlice::new(&text)], &mut ancillary, flags).is_ok()
+    }
+
+    /// For what must arrive: wakes the other side and waits for room, within reason.
+    pub fn send_surely(&self, message: &impl Serialize, bell: &Bell) {
+        const TRIES: usize = 20;
+        let pause = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        for _ in 0..TRIES {
+            if self.send(message, None) {
+                return;
+            }
+            bell.ring();
+            let mut fds = [PollFd::new(&self.0, PollFlags::OUT)];
+            let _ = poll(&mut fds, Some(&pause));
+        }
     }
 
     pub fn receive<M: DeserializeOwned>(&self) -> Came<M> {

@@ -39,15 +39,13 @@ impl Record {
         }
     }
 
-    fn elapsed_ms(&self) -> u64 {
-        u64::try_from(now().since(self.began).as_millis()).unwrap_or_default()
+    fn ms_until(&self, at: Moment) -> u64 {
+        u64::try_from(at.since(self.began).as_millis()).unwrap_or_default()
     }
 
-    pub fn step(&mut self, step: String, round: Round) -> Taken {
+    pub fn step(&mut self, step: String, at: Moment, round: Round) {
         let Round { alive, signalled } = round;
-        let taken = Taken { step, at_ms: self.elapsed_ms(), alive, signalled };
-        self.steps.push(taken.clone());
-        taken
+        self.steps.push(Taken { step, at_ms: self.ms_until(at), alive, signalled });
     }
 
     pub fn report(&self, spec: &Spec, state: &State) -> Report {
@@ -76,7 +74,7 @@ impl Record {
             proof,
             error: self.error.clone(),
             started_at: self.started_at,
-            elapsed_ms: self.elapsed_ms(),
+            elapsed_ms: self.ms_until(now()),
         }
     }
 }

@@ -259,4 +259,6 @@ pub fn raise_descriptor_limit() {
 /// and race all the same.
 pub fn raise_priority() {
     let _ = rustix::process::setpriority_process(None, -20);
+    // Where sessions are scheduled as groups, it is the group's turn that counts.
+    let _ = std::fs::write("/proc/self/autogroup", "-20");
 }

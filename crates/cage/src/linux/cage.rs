@@ -189,9 +189,16 @@ impl LinuxCage {
         None
     }
 
-    /// Children are left, but dead: somebody outside holds their remains.
-    fn proof_among_the_dead(&mut self) -> Option<Proof> {
+    /// Children are left, but all are dead. Whoever could be reaped is reaped now;
+    /// if there are still some, somebody outside holds their remains.
+    fn proof_among_the_dead(&mut self, look: &mut Look) -> Option<Proof> {
         if !std::mem::take(&mut self.nobody_new) || !only_dead_children() {
+            return None;
+        }
+        if !self.reap(look) {
+            return self.proof_without_children();
+        }
+        if !only_dead_children() {
             return None;
         }
         match &mut self.cgroup {
@@ -252,19 +259,19 @@ impl LinuxCage {
     }
 }
 
-/// Sends to every proven descendant that `meant` picks.
+/// Sends to every proven descendant that `meant` picks. All are held before the
+/// first is told: whoever falls at once must not take others out of sight.
 fn signal_tree(signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
-    let mut round = Round::default();
+    let mut members = Vec::new();
+    let mut alive = 0;
     survey(|held, stat| {
-        if !stat.is_alive() {
-            return;
-        }
-        round.alive += 1;
-        if meant(stat) && tell(held, stat, signal) {
-            round.signalled += 1;
+        if stat.is_alive() {
+            alive += 1;
+            members.extend(held.keep().filter(|_| meant(stat)).map(|held| (held, stat.clone())));
         }
     });
-    round
+    let signalled = members.iter().filter(|(held, stat)| tell(held, stat, signal)).count();
+    Round { alive, signalled }
 }
 
 /// Whoever is stopped hears it only when continued.
@@ -366,16 +373,22 @@ impl Cage for LinuxCage {
             self.followed = Some(survivors);
             return look;
         }
+        if self.last.is_storming() {
+            return look;
+        }
         let children = self.reap(&mut look);
         self.hear_birth(&mut look);
         if self.birth.is_some() {
             return look;
         }
+        look.proof = if children {
+            self.proof_among_the_dead(&mut look)
+        } else {
+            self.proof_without_children()
+        };
         if look.exit.is_some() {
             self.leader = None;
         }
-        look.proof =
-            if children { self.proof_among_the_dead() } else { self.proof_without_children() };
         look
     }
 

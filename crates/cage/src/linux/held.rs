@@ -100,6 +100,15 @@ impl Held {
         !matches!(self.send_number(0), Err(error) if error.raw_os_error() == Some(libc::ESRCH))
     }
 
+    /// A second hold of the same kind.
+    pub fn keep(&self) -> Option<Held> {
+        let grip = match &self.grip {
+            Grip::Pidfd(fd) => Grip::Pidfd(fd.try_clone().ok()?),
+            Grip::UnreapedChild => Grip::UnreapedChild,
+        };
+        Some(Held { pid: self.pid, grip })
+    }
+
     /// A second hold on the same process, by pidfd, which outlives its reaping.
     pub fn again(&self) -> Option<Held> {
         let fd = match self.pidfd() {

@@ -3,8 +3,10 @@
 //! A round kills our children. A parent that is dead forks no more and leaves its
 //! children to us, so that the next round finds them here. Where there are few it
 //! also walks on below them, parents first; in a storm that would lose the race,
-//! because looking below costs thirty times as much as killing a child. The caller
-//! reaps between two rounds and naps only when nobody new was met; ECHILD ends it.
+//! because looking below costs thirty times as much as killing a child. While new
+//! ones keep coming nobody is reaped: the dead still count against every limit that
+//! a fork bomb runs into, so that they keep the places of the living. The caller
+//! reaps when it is calm, and naps when nobody new was met; ECHILD ends it.
 
 use super::held::Held;
 use super::kin::{Kin, walk};
@@ -14,37 +16,60 @@ use rustix::process::getpid;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// With more new children than this in a round, killing them is enough to do.
-const FEW: usize = 16;
+/// More children than this that nobody has met before: others are being born.
+const FEW: usize = 4;
+
+/// Whoever has been killed may still be on its way to die, and its last children
+/// on their way to us; only then is it calm.
+const CALM: Duration = Duration::from_millis(5);
+
+/// How often one round looks for new children.
+const LOOKS: usize = 16;
+
+/// With more dead than this, or after this time, they are reaped all the same: no
+/// limit seems to hold the storm, and the machine needs its pids.
+const MOST_UNREAPED: usize = 5000;
+const LONGEST_STORM: Duration = Duration::from_secs(3);
 
 /// Somebody who was killed and does not die keeps its children. So now and then
 /// everybody is looked at again, and the children of every thread.
 const THOROUGH_EVERY: Duration = Duration::from_millis(50);
 
+/// Others are born while some are killed.
+#[derive(Clone, Copy, Debug)]
+struct Storm {
+    since: Instant,
+    last_birth: Instant,
+}
+
 #[derive(Debug)]
 pub struct LastStep {
-    /// Children of ours who have been killed and not reaped yet. Their pids are
-    /// theirs until then, so that one look is enough for a while.
+    /// Who has been killed and not reaped by us yet: one look is enough for a while.
     killed: HashSet<i32>,
     /// The first round walks everywhere, because it also counts.
     begun: bool,
+    storm: Option<Storm>,
     thorough_at: Instant,
 }
 
 impl Default for LastStep {
     fn default() -> LastStep {
         let thorough_at = Instant::now() + THOROUGH_EVERY;
-        LastStep { killed: HashSet::new(), begun: false, thorough_at }
+        LastStep { killed: HashSet::new(), begun: false, storm: None, thorough_at }
     }
 }
 
 impl LastStep {
     pub fn round(&mut self) -> Round {
-        let children = Kin::now().children(getpid().as_raw_pid(), 1);
-        let new: Vec<i32> = children.into_iter().filter(|pid| !self.killed.contains(pid)).collect();
-        if std::mem::replace(&mut self.begun, true) && new.len() > FEW {
-            return self.kill_children(&new);
+        let new = self.new_children();
+        let storms = self.storm.is_some() && !new.is_empty() || new.len() > FEW;
+        if std::mem::replace(&mut self.begun, true) && storms {
+            let now = Instant::now();
+            let since = self.storm.map_or(now, |storm| storm.since);
+            self.storm = Some(Storm { since, last_birth: now });
+            return self.kill_while_new(new);
         }
+        self.storm.take_if(|storm| storm.last_birth.elapsed() >= CALM);
         let thorough = new.is_empty() && Instant::now() >= self.thorough_at;
         if thorough {
             self.killed.clear();
@@ -53,10 +78,27 @@ impl LastStep {
         self.kill_below(thorough)
     }
 
-    fn kill_children(&mut self, children: &[i32]) -> Round {
+    /// New ones keep coming, and it is not yet too long to leave the dead lying.
+    pub fn is_storming(&self) -> bool {
+        let few_dead = self.killed.len() < MOST_UNREAPED;
+        self.storm.is_some_and(|storm| storm.since.elapsed() < LONGEST_STORM && few_dead)
+    }
+
+    fn new_children(&self) -> Vec<i32> {
+        let children = Kin::now().children(getpid().as_raw_pid(), 1);
+        children.into_iter().filter(|pid| !self.killed.contains(pid)).collect()
+    }
+
+    fn kill_while_new(&mut self, mut new: Vec<i32>) -> Round {
         let mut round = Round::default();
-        for held in children.iter().copied().filter_map(Held::child) {
-            self.kill(&held, &mut round);
+        for _ in 0..LOOKS {
+            for held in new.into_iter().filter_map(Held::child) {
+                self.kill(&held, &mut round);
+            }
+            new = self.new_children();
+            if new.is_empty() {
+                break;
+            }
         }
         round
     }
@@ -78,10 +120,7 @@ impl LastStep {
         round.alive += 1;
         if held.send(Signal::KILL).is_ok() {
             round.signalled += 1;
-            // Whoever is held by pidfd is not our child yet, and will be met again.
-            if held.pidfd().is_none() {
-                self.killed.insert(held.pid());
-            }
+            self.killed.insert(held.pid());
         }
     }
 
