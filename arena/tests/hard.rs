@@ -11,6 +11,7 @@ mod hard {
     pub mod disk;
     pub mod exec;
     pub mod exits;
+    pub mod faults;
     pub mod freezer;
     pub mod guard;
     pub mod inherit;

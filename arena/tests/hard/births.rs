@@ -325,7 +325,7 @@ fn ended(world: &World, run: &arena::Spawned, patience: Duration) -> Outcome<End
     if !gone {
         no_cgroup(world)?;
     }
-    world.wait(run, millis(500))
+    world.wait(run, SOON)
 }
 
 /// Chance that can be repeated: a seed is noted, and a multiplication does.

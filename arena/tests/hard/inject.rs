@@ -13,8 +13,9 @@ use arena::{
     send_signal,
 };
 
+use super::faults::FAULTS;
 use super::kit::{
-    Cage, EVERYWHERE, Launch, Lines, Place, Run, SOON, add_with, children, no_cgroup,
+    Cage, EVERYWHERE, Launch, Lines, Place, Run, SOON, add_with, children, keeper, no_cgroup,
 };
 
 /// Short, because many fall only to the last step, and some not even to that.
@@ -22,132 +23,29 @@ const LADDER: &str = "term@leader:60ms,term@tree:60ms,kill:1s";
 /// Twice the usual five seconds: who is traced is slow.
 const BOUND: Duration = millis(120 + 10_000);
 
-/// `CALLS=ERROR[:when]`, as strace takes them; several are joined by a blank.
-const FAULTS: &[&str] = &[
-    // Signals.
-    "pidfd_send_signal=EPERM",
-    "pidfd_send_signal=ENOSYS",
-    "pidfd_send_signal=ESRCH",
-    "pidfd_send_signal=EINVAL",
-    "pidfd_send_signal=EPERM:when=1",
-    "pidfd_send_signal=EPERM:when=2",
-    "pidfd_send_signal=ESRCH:when=1",
-    "pidfd_send_signal=ESRCH:when=3",
-    "kill=EPERM",
-    "pidfd_open=ENOSYS kill=EPERM",
-    "pidfd_open=ENOSYS pidfd_send_signal=ENOSYS",
-    "pidfd_open=ENOSYS pidfd_send_signal=ENOSYS clone3=ENOSYS",
-    "pidfd_open=ENOSYS",
-    "pidfd_open=EMFILE",
-    "pidfd_open=ENFILE",
-    "pidfd_open=ENOMEM",
-    "pidfd_open=EMFILE:when=2",
-    "pidfd_open=EMFILE:when=2+",
-    "pidfd_open=EMFILE:when=3+",
-    "pidfd_open=ESRCH:when=2+",
-    // Processes.
-    "clone3=ENOSYS",
-    "clone3=EPERM",
-    "clone3=EINVAL",
-    "clone3=EAGAIN",
-    "clone3=ENOMEM",
-    "clone3=EBUSY",
-    "clone3=EACCES:when=1",
-    "clone3=ENOSYS clone=EAGAIN",
-    "clone3=ENOSYS clone=ENOMEM",
-    "clone3=ENOSYS write=EACCES:when=1",
-    "clone3=ENOSYS pipe2=EMFILE:when=2",
-    "waitid=EINTR:when=1..5",
-    "waitid=EFAULT:when=1",
-    "waitid=EFAULT:when=2",
-    "waitid=EINVAL:when=2..9",
-    "waitid=ENOMEM:when=3..20",
-    "waitid=EINVAL:when=4",
-    "prctl=EINVAL",
-    "prctl=EINVAL:when=1",
-    "prctl=EINVAL:when=2",
-    "prctl=EPERM:when=3",
-    "setsid=EPERM",
-    // Cgroups and files.
-    "mkdir=EACCES",
-    "mkdir=EROFS",
-    "mkdir=ENOSPC",
-    "mkdir=EEXIST",
-    "rmdir=EBUSY:when=1",
-    "rmdir=EBUSY:when=1..4",
-    "rmdir=EBUSY",
-    "rmdir=EACCES",
-    "write=EIO",
-    "write=ENOSPC",
-    "write=EACCES:when=1",
-    "write=EIO:when=2",
-    "write=EINTR:when=1",
-    "write=EIO:when=2+",
-    "ftruncate=EIO",
-    "lseek=EIO",
-    "open,openat=EMFILE",
-    "open,openat=ENFILE:when=2+",
-    "open,openat=ENFILE:when=4+",
-    "open,openat=EMFILE:when=6+",
-    "open,openat=EMFILE:when=8+",
-    "open,openat=ENFILE:when=12+",
-    "open,openat=EMFILE:when=16+",
-    "open,openat=EACCES:when=3",
-    "open,openat=ENOENT:when=3+",
-    "openat=ENOMEM:when=5+",
-    "open=ENOMEM:when=5+",
-    "openat=EACCES",
-    "open=EACCES",
-    "read=EIO:when=3",
-    "read=EIO:when=6",
-    "read=EIO:when=9",
-    "read=EINTR:when=4",
-    "getdents64=EIO",
-    "statx,newfstatat,stat=EACCES",
-    // Talking with each other.
-    "socketpair=EMFILE",
-    "socketpair=EAFNOSUPPORT",
-    "pipe2=EMFILE",
-    "pipe2=ENFILE:when=1",
-    "signalfd4=ENOSYS",
-    "signalfd4=EMFILE",
-    "signalfd4=ENOMEM:when=1",
-    "sendmsg=EAGAIN",
-    "sendmsg=ENOBUFS:when=1",
-    "sendmsg=ENOBUFS:when=2",
-    "sendmsg=EPIPE:when=2+",
-    "recvmsg=EINTR:when=1..4",
-    "recvmsg=ENOMEM:when=2",
-    "recvmsg=ECONNRESET:when=3",
-    "ppoll,poll=EINTR",
-    "ppoll,poll=ENOMEM",
-    "ppoll,poll=EINTR:when=1..3",
-    "eventfd2=EMFILE",
-    "fcntl=EINVAL",
-    // What is only tidy.
-    "close_range=ENOSYS",
-    "close_range=EPERM",
-    "dup2=EBUSY",
-    "dup2,dup3=EMFILE",
-    "prlimit64=EPERM",
-    "getrandom=ENOSYS",
-    "rt_sigaction=EINVAL",
-    "clock_gettime=EINVAL",
-];
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// A deaf tree is asked to stop.
     Asked,
     /// The leader leaves a deaf daemon behind.
     Natural,
+    /// The keeper is killed, and its guard must do.
+    KeeperKilled,
 }
 
 pub fn register(registry: &mut Registry) {
     // As root in one cage and as a user in the other, so that each is tried.
     let places = [EVERYWHERE[0], EVERYWHERE[3]];
     for &fault in FAULTS {
-        for (name, end) in [("asked", End::Asked), ("natural", End::Natural)] {
+        let ends = [
+            ("asked", End::Asked),
+            ("natural", End::Natural),
+            ("keeper-killed", End::KeeperKilled),
+        ];
+        for (name, end) in ends {
+            if end == End::KeeperKilled && !concerns_the_guard(fault) {
+                continue;
+            }
             let name = format!("inject::{}::{name}", fault.replace(' ', "&"));
             let needs = [Need::Program("strace")];
             add_with(
@@ -171,6 +69,13 @@ pub fn register(registry: &mut Registry) {
             move |world, place| auto(world, place, fault),
         );
     }
+}
+
+/// What a guard needs in its keeper's place: to see, to signal and to wait.
+fn concerns_the_guard(fault: &str) -> bool {
+    ["pidfd", "kill", "open", "waitid", "write", "rmdir", "read"]
+        .iter()
+        .any(|call| fault.starts_with(call))
 }
 
 /// A daemon (its parent leaves at once) in a session of its own, deaf, that says
@@ -248,6 +153,7 @@ fn play(world: &mut World, place: Place, fault: &str, end: End) -> Outcome {
                 let _ = send_signal(guard, Signal::TERM);
             }
             End::Natural => fs::write(world.dir().join("go"), "now\n").context("go")?,
+            End::KeeperKilled => send_signal(keeper(world)?.pid, Signal::KILL)?,
         }
     }
     ensure!(await_until(BOUND, || traced.status().is_some()), "run has not ended within {BOUND:?}");
@@ -284,6 +190,13 @@ fn judge(world: &mut World, place: Place, traced: &Traced, fault: &str, end: End
             let mut real: Vec<i32> = alive.iter().map(|process| process.pid).collect();
             named.sort_unstable();
             real.sort_unstable();
+            if end == End::KeeperKilled {
+                // Whoever goes on in the guard's place has looked again by then.
+                std::thread::sleep(millis(1300));
+                let (alive, report) = (members(world), traced.run.report()?);
+                let lie = report.state != "stuck" && !alive.is_empty();
+                ensure!(!lie, "it is {} now, and these live: {alive:?}", report.state);
+            }
             // Where nothing can be opened nobody can be seen; that is no census.
             let blind = ["open", "stat", "ESRCH"].iter().any(|word| fault.contains(word));
             if blind && named.is_empty() {
@@ -357,7 +270,8 @@ fn judge(world: &mut World, place: Place, traced: &Traced, fault: &str, end: End
 /// run must confirm its end by itself.
 fn recovers(world: &World, traced: &Traced, alive: &[Process]) -> Outcome {
     for process in alive {
-        send_signal(process.pid, Signal::KILL)?;
+        // Who was only slow to die is gone by now.
+        let _ = send_signal(process.pid, Signal::KILL);
     }
     send_signal(traced.run.pid(), Signal::KILL)?;
     world.expect_extinct(seconds(3)).context("when nothing fails any more")?;

@@ -53,11 +53,25 @@ fn is_asleep(process: &Process) -> bool {
 /// Waits until a process and all of its group sleep in the foreground: from
 /// then on a key typed is meant for them.
 pub fn await_foreground(tty: &mut Tty, command: &str) -> Outcome<Process> {
+    await_in_foreground(tty, command, is_asleep)
+}
+
+/// Waits only until a process and all of its group have been continued in the
+/// foreground. They may have much to do yet, and a key typed comes quickly.
+pub fn await_continued(tty: &mut Tty, command: &str) -> Outcome<Process> {
+    await_in_foreground(tty, command, |process| !is_stopped(process))
+}
+
+fn await_in_foreground(
+    tty: &mut Tty,
+    command: &str,
+    ready: fn(&Process) -> bool,
+) -> Outcome<Process> {
     let pid = await_actor(tty, command)?.pid;
     let deadline = arena::Deadline::after(PATIENCE);
     loop {
         let now = Process::read(pid).context(format!("{command:?} has ended"))?;
-        if tty.foreground() == Some(now.pgid) && group(now.pgid).iter().all(is_asleep) {
+        if tty.foreground() == Some(now.pgid) && group(now.pgid).iter().all(ready) {
             return Ok(now);
         }
         if deadline.passed() {

@@ -76,7 +76,7 @@ fn writes_freely(world: &mut World, prefix: Prefix) -> Outcome {
     let mut shell = Shell::start(world)?;
     script(world, "writes", "echo \"one\"\"word\"; exit 3")?;
     shell.begin_behind(&format!("{prefix}bash ./writes &"), "oneword")?;
-    let said = shell.line("wait %1; echo \"status=$?\"")?;
+    let said = shell.line("wait $!; echo \"status=$?\"")?;
     ensure!(said.contains("status=3"), "not its status: {said:?}");
     shell.leave(world)
 }
@@ -219,7 +219,7 @@ fn starts_there(world: &mut World) -> Outcome {
     shell
         .tty
         .until("the run is over", || run.guard.still_there().is_none_or(|now| !now.alive()))?;
-    let said = shell.line("wait %1; echo \"status=$?\"")?;
+    let said = shell.line("wait $!; echo \"status=$?\"")?;
     ensure!(said.contains("status=137"), "not its status: {said:?}");
     ensure!(!shell.tty.seen().contains("stopping"), "it wrote from the background");
     shell.leave(world)

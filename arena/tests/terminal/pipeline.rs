@@ -2,7 +2,7 @@
 
 use arena::{Context, Outcome, Registry, World, ensure};
 
-use super::actors::{await_actor, await_foreground, await_stopped, group, script};
+use super::actors::{await_actor, await_continued, await_foreground, await_stopped, group, script};
 use super::prefix::{Prefix, both};
 use super::shell::{CTRL_C, CTRL_D, CTRL_Z, Shell};
 
@@ -49,11 +49,11 @@ fn both_ends(world: &mut World, prefix: Prefix) -> Outcome {
 fn suspended(world: &mut World, prefix: Prefix) -> Outcome {
     let mut shell = Shell::start(world)?;
     shell.begin(&format!("{prefix}sleep 60 | {prefix}cat | cat -u"))?;
-    for _ in 0..3 {
-        for member in ["sleep 60", "cat"] {
-            await_foreground(&mut shell.tty, member)?;
-        }
-        let pgid = await_foreground(&mut shell.tty, "cat -u")?.pgid;
+    for member in ["sleep 60", "cat", "cat -u"] {
+        await_foreground(&mut shell.tty, member)?;
+    }
+    for _ in 0..5 {
+        let pgid = await_continued(&mut shell.tty, "cat -u")?.pgid;
         shell.tty.type_keys(CTRL_Z)?;
         shell.tty.expect("Stopped")?;
         shell.prompt()?;

@@ -160,7 +160,7 @@ fn hup_typed(world: &mut World) -> Outcome {
     shell.begin("kill -HUP $!")?;
     shell.tty.expect("heard HUP")?;
     shell.tty.expect("saved")?;
-    let said = shell.line("wait %1; echo \"status=$?\"")?;
+    let said = shell.line("wait $!; echo \"status=$?\"")?;
     ensure!(said.contains("status=9"), "not its status: {said:?}");
     shell.leave(world)
 }

@@ -3,7 +3,8 @@
 use arena::{Context, Outcome, Process, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{
-    await_actor, await_foreground, await_run, await_stopped, group, is_stopped, script,
+    await_actor, await_continued, await_foreground, await_run, await_stopped, group, is_stopped,
+    script,
 };
 use super::prefix::{Prefix, both, run};
 use super::shell::{CTRL_C, CTRL_Z, JOBS, Shell};
@@ -83,8 +84,9 @@ fn twenty_times(world: &mut World, prefix: Prefix) -> Outcome {
     const ROUNDS: usize = 20;
     let mut shell = Shell::start(world)?;
     shell.begin(&format!("{prefix}sleep 60"))?;
+    await_foreground(&mut shell.tty, "sleep 60")?;
     for round in 1..=ROUNDS {
-        let actor = await_foreground(&mut shell.tty, "sleep 60")?;
+        let actor = await_continued(&mut shell.tty, "sleep 60")?;
         shell.tty.type_keys(CTRL_Z)?;
         expect_stopped(&mut shell)?;
         await_stopped(&mut shell.tty, actor.pgid)?;

@@ -1,7 +1,7 @@
 //! How `run` itself ends: as the command did, or saying what else happened.
 
 use crate::lifeline::Outcome;
-use fullstop_cage::linux::die_of;
+use fullstop_cage::linux::{die_of, leave};
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Reason};
@@ -46,7 +46,7 @@ impl Ending {
     /// Ends this process so.
     pub fn end(self) -> ! {
         match self {
-            Ending::Code(code) => std::process::exit(code.into()),
+            Ending::Code(code) => leave(code.into()),
             Ending::Signal(signal) => die_of(signal),
         }
     }

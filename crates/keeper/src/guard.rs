@@ -363,7 +363,7 @@ impl Guard<'_> {
         let report = engine.record.report(self.spec, &engine.state);
         self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.spec.write_report(&report);
-        leave()
+        leave(0)
     }
 
     /// Says what must be said, gives the terminal back.

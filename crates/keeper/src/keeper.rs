@@ -90,7 +90,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
             let outcome = Outcome { state, error, named: Vec::new(), count: 0 };
             lifeline.send(&ToGuard::Outcome(outcome), None);
             lifeline.send(&ToGuard::Reported { warning: None }, None);
-            leave()
+            leave(0)
         }
     };
     let state = State::new(&spec.plan, now());
@@ -108,7 +108,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     };
     keeper.give_birth();
     keeper.live();
-    leave()
+    leave(0)
 }
 
 type Made = (Signals, LinuxCage, Command, Option<Feed>);
@@ -181,16 +181,18 @@ impl Keeper<'_> {
 
     fn live(&mut self) {
         loop {
+            self.sleep();
+            // Looked at first: that the command runs is only learned by looking, and
+            // whatever is asked is asked of a command that runs.
             let news = self.engine.look();
+            self.hear_signals();
+            self.hear_guard();
             self.engine.tick();
             self.tell_guard(&news);
             if self.engine.state.is_over() {
                 return;
             }
             self.engine.press();
-            self.sleep();
-            self.hear_signals();
-            self.hear_guard();
         }
     }
 
@@ -200,10 +202,9 @@ impl Keeper<'_> {
         if self.shows_progress() {
             wait = Some(wait.map_or(PROGRESS_EVERY, |wait| wait.min(PROGRESS_EVERY)));
         }
+        // A birth wakes nobody: a failed one ends with a SIGCHLD, and a command that
+        // has just begun needs the processor more than we do.
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        if let Some(news) = self.engine.cage.birth_news() {
-            fds.push(PollFd::from_borrowed_fd(news, PollFlags::IN));
-        }
         let lifeline = self.lifeline.as_ref().map(|lifeline| PollFd::new(lifeline, PollFlags::IN));
         fds.extend(lifeline);
         let hosts_at = fds.len();

@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-/// While a cgroup empties itself the tree is not walked more often than this:
-/// looking at the dying slows them down.
+/// While a cgroup empties itself the tree is not walked before nobody has died for
+/// this long: looking at the dying slows them down.
 const WALK_EVERY: Duration = Duration::from_millis(20);
 
 /// Which cage was asked for.
@@ -61,6 +61,7 @@ pub struct LinuxCage {
     /// The process group the leader began in.
     pgid: i32,
     walked: Option<Instant>,
+    last_death: Instant,
     last: LastStep,
     /// The last round met nobody new, though there are still children.
     nobody_new: bool,
@@ -110,6 +111,7 @@ impl LinuxCage {
             leader,
             pgid,
             walked: None,
+            last_death: Instant::now(),
             last: LastStep::default(),
             nobody_new: false,
             followed: None,
@@ -226,6 +228,7 @@ impl LinuxCage {
             };
             if matches!(change, Change::Exited(_)) {
                 self.last.reaped(pid);
+                self.last_death = Instant::now();
             }
             if Some(pid) != leader {
                 continue;
@@ -342,7 +345,8 @@ impl Cage for LinuxCage {
         }
         // Whoever has left the cgroup is still in the tree; and where the kernel
         // cannot kill a cgroup, the tree is all there is.
-        let due = self.walked.is_none_or(|walked| walked.elapsed() >= WALK_EVERY);
+        let waited = |since: Instant| since.elapsed() >= WALK_EVERY;
+        let due = waited(self.last_death) && self.walked.is_none_or(waited);
         if due || !cgroup.is_populated() {
             let _ = cgroup.kill();
             return self.kill_tree();

@@ -5,6 +5,7 @@ use rustix::fs::{Mode, OFlags, open};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where cgroups of ours can be made: the directory of our own cgroup.
@@ -12,10 +13,14 @@ use std::path::{Path, PathBuf};
 pub struct Site(PathBuf);
 
 impl Site {
-    /// Finds it through mountinfo, in unified and hybrid layouts alike.
+    /// Finds it, in unified and hybrid layouts alike: where it usually is, or else
+    /// through mountinfo, which takes a while to read.
     pub fn find() -> Result<Site, String> {
         let read = |path: &str| procfs::text(path).map_err(|error| format!("{path}: {error}"));
         let own = read("/proc/self/cgroup")?;
+        if let Some(usual) = USUAL.iter().find_map(|mount| at_usual(&own, mount)) {
+            return Ok(Site(usual));
+        }
         let mounts = read("/proc/self/mountinfo")?;
         locate(&own, &mounts).map(Site).ok_or_else(|| "no cgroup v2 is mounted".to_owned())
     }
@@ -23,6 +28,20 @@ impl Site {
     pub fn child(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+}
+
+/// Where systemd mounts it, in unified and in hybrid layouts.
+const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+
+/// Our own cgroup below the usual mount, if that is a cgroup v2 and shows it.
+fn at_usual(own: &str, mount: &str) -> Option<PathBuf> {
+    const CGROUP2_SUPER_MAGIC: u64 = 0x6367_7270;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let path = Path::new(mount).join(own);
+    let outside = own.split('/').any(|part| part == "..");
+    let found = rustix::fs::statfs(&path)
+        .is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(CGROUP2_SUPER_MAGIC));
+    (found && !outside).then_some(path)
 }
 
 /// `own` is /proc/self/cgroup, `mounts` is /proc/self/mountinfo.
@@ -112,10 +131,14 @@ impl Cgroup {
 
     /// The living processes in it and in the cgroups its members made below it.
     pub fn procs(&self) -> Vec<i32> {
+        /// A directory's own links; each one below it adds another.
+        const NOBODY_BELOW: u64 = 2;
         let mut pids = Vec::new();
+        if fs::metadata(&self.path).is_ok_and(|meta| meta.nlink() == NOBODY_BELOW) {
+            return numbers(self.path.join("cgroup.procs")).unwrap_or_default();
+        }
         below(&self.path, &mut |path| {
-            let file = path.join("cgroup.procs");
-            pids.extend(file.to_str().and_then(|file| numbers(file).ok()).unwrap_or_default());
+            pids.extend(numbers(path.join("cgroup.procs")).unwrap_or_default());
         });
         pids
     }

@@ -42,7 +42,7 @@ impl Kin {
 }
 
 fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
-    numbers(&format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default()
+    numbers(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default()
 }
 
 /// Shows every proven descendant of ours to `visit`, parents first, with the

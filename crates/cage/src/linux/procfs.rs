@@ -1,9 +1,10 @@
 //! Reading /proc. Everything here may be gone by the time it is read.
 
 use fullstop_core::report::Member;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, open};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 /// The fields of `/proc/PID/stat` that decide anything. See proc_pid_stat(5).
@@ -69,14 +70,19 @@ fn read_into(path: &str, buffer: &mut [u8]) -> io::Result<usize> {
 /// A whole file of /proc or of a cgroup. Their sizes read as zero, so that the
 /// standard library would begin with a few bytes and ask again and again.
 pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
-    const USUAL: usize = 8 * 1024;
-    let mut text = String::with_capacity(USUAL);
-    fs::File::open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    const USUAL: usize = 4 * 1024;
+    let file = open(path.as_ref(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = Vec::with_capacity(USUAL);
+    loop {
+        bytes.reserve(USUAL / 2);
+        if rustix::io::read(&file, spare_capacity(&mut bytes))? == 0 {
+            return String::from_utf8(bytes).map_err(io::Error::other);
+        }
+    }
 }
 
 /// A list of numbers, as in `children` and `cgroup.procs`.
-pub fn numbers(path: &str) -> io::Result<Vec<i32>> {
+pub fn numbers(path: impl AsRef<Path>) -> io::Result<Vec<i32>> {
     let text = text(path)?;
     Ok(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
 }

@@ -122,7 +122,7 @@ pub fn die_of(signal: Signal) -> ! {
         libc::kill(libc::getpid(), signal.number());
     }
     // A signal whose default is to be ignored, or pid 1: say it as shells do.
-    std::process::exit(128 + signal.number())
+    leave(128 + signal.number())
 }
 
 /// Stops this process as the leader was stopped, until somebody continues it.
@@ -136,7 +136,7 @@ pub fn stop_self_by(signal: Signal) {
 }
 
 /// Ends this process at once; there is nothing to flush and nobody to tell.
-pub fn leave() -> ! {
+pub fn leave(status: i32) -> ! {
     // SAFETY: never returns, touches no memory.
-    unsafe { libc::_exit(0) }
+    unsafe { libc::_exit(status) }
 }
