@@ -47,7 +47,7 @@ pub fn await_asleep(tty: &mut Tty, command: &str) -> Outcome<Process> {
 }
 
 fn is_asleep(process: &Process) -> bool {
-    process.state == 'S' && !matches!(process.wchan().as_str(), "" | "0")
+    process.state == 'S'
 }
 
 /// Waits until a process and all of its group sleep in the foreground: from
@@ -84,14 +84,6 @@ fn await_in_foreground(
 /// The living members of a process group.
 pub fn group(pgid: i32) -> Vec<Process> {
     Process::all().into_iter().filter(|process| process.alive() && process.pgid == pgid).collect()
-}
-
-/// Waits until a shell waits for its child: only then has it decided what a
-/// Ctrl-C means to itself.
-pub fn await_waiting(tty: &mut Tty, command: &str) -> Outcome {
-    tty.until(&format!("{command:?} waits for its child"), || {
-        find(command).is_some_and(|process| process.wchan().contains("wait"))
-    })
 }
 
 pub fn is_stopped(process: &Process) -> bool {

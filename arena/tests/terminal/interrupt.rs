@@ -2,7 +2,7 @@
 
 use arena::{Ended, Outcome, Registry, World, ensure};
 
-use super::actors::{await_actor, await_foreground, await_waiting, find, is_stopped, script};
+use super::actors::{await_actor, await_asleep, await_foreground, find, is_stopped, script};
 use super::prefix::{Prefix, both, run};
 use super::shell::{
     CTRL_BACKSLASH, CTRL_C, CTRL_D, CTRL_Z, ENTER, PROMPT, Shell, nothing_is_left, on_terminal,
@@ -96,7 +96,8 @@ fn handled_in_script(world: &mut World, prefix: Prefix) -> Outcome {
     shell.begin("bash ./outer")?;
     shell.tty.expect("up")?;
     await_foreground(&mut shell.tty, "bash ./handles")?;
-    await_waiting(&mut shell.tty, "bash ./outer")?;
+    // The script must have begun to wait: only then it lets its command decide.
+    await_asleep(&mut shell.tty, "bash ./outer")?;
     shell.tty.type_keys(CTRL_C)?;
     shell.tty.expect("caught")?;
     shell.tty.type_keys(ENTER)?;

@@ -243,7 +243,8 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         (state @ State::Stuck { .. }, Input::Ask(_)) => (state, vec![Effect::Kill]),
 
         (
-            state @ (State::Running { leader: Leader::Alive, .. }
+            state @ (State::Starting { born: true, .. }
+            | State::Running { leader: Leader::Alive, .. }
             | State::Stopping(Stop {
                 leader: Leader::Alive, climb: Climb::Soft { .. }, ..
             })),

@@ -5,7 +5,7 @@ use crate::feed::Feed;
 use crate::record::Record;
 use fullstop_cage::linux::now;
 use fullstop_cage::{Cage, Command, Round, SpawnError};
-use fullstop_core::machine::{Effect, Input, Plan, Rest, State, Whom, decide};
+use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
 use rustix::time::Timespec;
@@ -61,6 +61,10 @@ impl<C: Cage> Engine<C> {
         self.command = Some(command);
         self.feed = feed;
         self
+    }
+
+    pub fn is_unborn(&self) -> bool {
+        self.state.leader() == Leader::Unborn
     }
 
     pub fn tell(&mut self, input: Input) {

@@ -13,15 +13,16 @@ use crate::spec::Spec;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
     Change, Fork, Heard, Held, Origin, Signals, Waited, close_all_but, fork, has_children, hold,
-    null_over, own_session, shield, stop_self_by, wait_any, watch_parent,
+    now, null_over, own_session, shield, stop_self_by, wait_any, watch_parent,
 };
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Pid, getpid, getppid};
+use rustix::process::getpid;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 /// Runs a command to its proven end. To be called while there is one thread.
 pub fn run(mut spec: Spec) -> Ending {
@@ -39,18 +40,19 @@ fn enter(spec: &mut Spec) -> io::Result<Ending> {
     let mask = hold(&heard);
     shield();
     let terminal = Terminal::find();
-    let parent = getppid().map_or(0, Pid::as_raw_pid);
+    let parent = Origin::get().parent();
     let mut hosts = Vec::new();
     if spec.on_host_exit.stops(terminal.is_some(), parent) {
-        hosts.extend(watch_parent()?);
+        hosts.extend(watch_parent(parent)?);
     }
-    if getpid().as_raw_pid() == 1 || has_children() {
+    let own = getpid().as_raw_pid();
+    if own == 1 || has_children() {
         match fork(Signal::CHLD)? {
             Fork::Parent(guard) => {
                 drop(hosts);
                 return Ok(Front { guard, signals: Signals::of(&heard)?, terminal }.stand(spec));
             }
-            Fork::Child => hosts.extend(watch_parent()?),
+            Fork::Child => hosts.extend(watch_parent(own)?),
         }
     }
     let signals = Signals::of(&heard)?;
@@ -138,6 +140,7 @@ impl Front {
                         return Some(Ending::Code(u8::try_from(code).unwrap_or(FAILED)));
                     }
                     Change::Exited(Exit::Signal(Signal::KILL) | Exit::Unknown) => {
+                        outlive_keeper();
                         return Some(Ending::Code(137));
                     }
                     Change::Exited(Exit::Signal(signal)) => return Some(Ending::Signal(signal)),
@@ -150,5 +153,15 @@ impl Front {
                 Waited::Nobody => return Some(Ending::Code(FAILED)),
             }
         }
+    }
+}
+
+/// Our guard was killed, and its keeper is ending the run. If we are pid 1 it would
+/// be cut short by our own end.
+fn outlive_keeper() {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let until = now() + PATIENCE;
+    while getpid().as_raw_pid() == 1 && wait_any() != Waited::Nobody && now() < until {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

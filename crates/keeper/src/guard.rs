@@ -17,12 +17,13 @@ use fullstop_cage::linux::{
     wait_for,
 };
 use fullstop_core::machine::{Ask, Input, Leader, Rest, State};
-use fullstop_core::report::Member;
+use fullstop_core::report::{CageKind, Member};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Exit, Moment, Reason};
+use fullstop_core::words::{Exit, Moment, Proof, Reason};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{getpid, set_child_subreaper};
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -58,6 +59,12 @@ struct Guard<'a> {
     /// The report is written, or could not be.
     reported: bool,
     warning: Option<String>,
+    /// The keeper exited by itself: there was nothing left to keep.
+    left_in_order: bool,
+    /// What the keeper has had no room for yet.
+    unsent: VecDeque<ToKeeper>,
+    /// When a keeper that was asked to stop is not waited for any longer.
+    give_up: Option<Moment>,
 }
 
 /// Guards one run from before its birth to its end.
@@ -122,6 +129,9 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         outcome: None,
         reported: false,
         warning: None,
+        left_in_order: false,
+        unsent: VecDeque::new(),
+        give_up: None,
     };
     guard.let_go();
     Ok(guard)
@@ -151,7 +161,8 @@ impl Guard<'_> {
                 // It may have told us its outcome with its last breath.
                 self.hear_keeper();
                 let stuck = |outcome: &Outcome| matches!(outcome.state, State::Stuck { .. });
-                return match self.outcome.take().filter(|outcome| !stuck(outcome)) {
+                let outcome = self.outcome.take().filter(|outcome| !stuck(outcome));
+                return match outcome.or_else(|| self.untold_outcome()) {
                     Some(outcome) => self.finish(&outcome),
                     None => self.take_over(),
                 };
@@ -173,9 +184,14 @@ impl Guard<'_> {
 
     fn sleep(&self) {
         let showing = self.terminal.is_some() && self.stopping_since.is_some();
-        let wait = showing.then(|| timespec(SHOW_EVERY));
+        let show = showing.then_some(SHOW_EVERY);
+        let give_up = self.give_up.map(|at| at.since(now()));
+        let wait = show.into_iter().chain(give_up).min().map(timespec);
         let mut fds =
             vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
+        if !self.unsent.is_empty() {
+            fds.push(PollFd::new(&self.lifeline, PollFlags::OUT));
+        }
         fds.extend(self.keeper.pidfd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         let _ = poll(&mut fds, wait.as_ref());
     }
@@ -199,9 +215,31 @@ impl Guard<'_> {
                 _ if heard.by_kernel => continue,
                 other => ToKeeper::Forward(other),
             };
-            self.lifeline.send(&message, None);
+            if matches!(message, ToKeeper::Ask(_)) {
+                self.expect_an_end();
+            }
+            self.unsent.push_back(message);
         }
+        self.flush();
         continued
+    }
+
+    /// Nothing asked is lost, even if the keeper has no room for it now.
+    fn flush(&mut self) {
+        while let Some(message) = self.unsent.pop_front() {
+            if !self.lifeline.send(&message, None) {
+                return self.unsent.push_front(message);
+            }
+        }
+    }
+
+    /// A keeper that was stopped, or spins, does not protect its run.
+    fn expect_an_end(&mut self) {
+        /// What a healthy keeper may need beyond its ladder.
+        const SLACK: Duration = Duration::from_secs(1);
+        let ladder = &self.spec.plan.ladder;
+        let patience = ladder.total() + ladder.kill_patience() + SLACK;
+        self.give_up.get_or_insert_with(|| now() + patience);
     }
 
     /// Whether the leader has got this signal as well.
@@ -269,11 +307,38 @@ impl Guard<'_> {
     }
 
     /// Waits for it only when it is dead: then the tree is already ours.
-    fn keeper_died(&self) -> bool {
+    fn keeper_died(&mut self) -> bool {
         match wait_for(self.keeper.pid()) {
-            Waited::Changed { change: Change::Exited(_), .. } | Waited::Nobody => true,
-            Waited::Changed { .. } | Waited::NotYet => false,
+            Waited::Changed { change: Change::Exited(exit), .. } => {
+                self.left_in_order = exit == Exit::Code(0);
+                return true;
+            }
+            Waited::Nobody => return true,
+            Waited::Changed { change: Change::Stopped(_), .. } => {
+                let _ = self.keeper.send(Signal::CONT);
+            }
+            Waited::Changed { .. } | Waited::NotYet => {}
         }
+        if self.give_up.is_some_and(|at| at <= now()) {
+            let _ = self.keeper.send(Signal::KILL);
+        }
+        false
+    }
+
+    /// The outcome of a keeper that has ended its run but could not say so.
+    fn untold_outcome(&mut self) -> Option<Outcome> {
+        if !self.left_in_order {
+            return None;
+        }
+        let exit = self.leader.as_ref().and_then(Held::exit).unwrap_or(Exit::Unknown);
+        let proof = match self.record.cage {
+            CageKind::Cgroup => Proof::CgroupEmpty,
+            CageKind::Tree => Proof::NoChildren,
+        };
+        let reason = self.state.reason().unwrap_or(Reason::Exited);
+        let state = State::Ended { reason, leader: Leader::Gone(exit), proof };
+        self.reported = true;
+        Some(Outcome { state, error: None, named: Vec::new(), count: 0 })
     }
 
     /// As under `time` or `nice`, the shell must see the job stop.
@@ -345,8 +410,9 @@ impl Guard<'_> {
 
     /// We must return, but the run stays tracked and is tried again.
     fn leave_a_follower(&mut self, mut engine: Engine<LinuxCage>) {
-        engine.cage.follow();
-        if !matches!(fork(Signal::CHLD), Ok(Fork::Child)) {
+        if !engine.cage.follow(&engine.record.survivors)
+            || !matches!(fork(Signal::CHLD), Ok(Fork::Child))
+        {
             return;
         }
         let _ = rustix::process::setsid();
@@ -396,10 +462,10 @@ impl Guard<'_> {
     }
 }
 
-fn word(cage: fullstop_core::report::CageKind) -> &'static str {
+fn word(cage: CageKind) -> &'static str {
     match cage {
-        fullstop_core::report::CageKind::Cgroup => "cgroup",
-        fullstop_core::report::CageKind::Tree => "tree",
+        CageKind::Cgroup => "cgroup",
+        CageKind::Tree => "tree",
     }
 }
 

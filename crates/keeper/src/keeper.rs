@@ -53,6 +53,8 @@ struct Keeper<'a> {
     hosts: Vec<OwnedFd>,
     guard: Option<Held>,
     watched: bool,
+    /// Signals for a command that is not born yet.
+    early: Vec<Signal>,
     /// The state and the steps the guard has been told of.
     told: Told,
 }
@@ -80,7 +82,6 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         watched,
         record,
     } = inheritance;
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let made = prepare(spec, blueprint, mask, own_session);
     let (signals, cage, command, feed) = match made {
         Ok(made) => made,
@@ -104,6 +105,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         hosts,
         guard,
         watched,
+        early: Vec::new(),
         told: Told::default(),
     };
     keeper.give_birth();
@@ -119,6 +121,9 @@ fn prepare(
     mask: Mask,
     own_session: bool,
 ) -> Result<Made, String> {
+    // Without it the orphans of the tree would go past us, and there is no proof.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|errno| format!("cannot become a subreaper: {errno}"))?;
     let heard: Vec<Signal> = [Signal::TERM, Signal::INT, Signal::HUP]
         .into_iter()
         .filter(|&signal| !Origin::get().ignored(signal))
@@ -150,6 +155,9 @@ impl Keeper<'_> {
         // A stop that came while the cage was made is obeyed before anybody is born.
         self.hear_guard();
         self.engine.tell(Input::CageReady);
+        for signal in std::mem::take(&mut self.early) {
+            self.engine.tell(Input::Forward(signal));
+        }
         if let (Some(lifeline), Some(leader)) = (&self.lifeline, self.engine.cage.leader()) {
             let born = ToGuard::Born { pid: leader.pid(), cage: self.engine.cage.kind() };
             lifeline.send(&born, leader.pidfd());
@@ -243,6 +251,9 @@ impl Keeper<'_> {
             match lifeline.receive() {
                 Came::Nothing => return,
                 Came::Message(ToKeeper::Ask(ask), _) => self.engine.tell(Input::Ask(ask)),
+                Came::Message(ToKeeper::Forward(signal), _) if self.engine.is_unborn() => {
+                    self.early.push(signal);
+                }
                 Came::Message(ToKeeper::Forward(signal), _) => {
                     self.engine.tell(Input::Forward(signal));
                 }

@@ -5,7 +5,7 @@ use fullstop_core::machine::{Ask, State};
 use fullstop_core::report::{CageKind, Member, Taken};
 use fullstop_core::signal::Signal;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recv, recvmsg, sendmsg, socketpair,
@@ -139,7 +139,7 @@ impl Lifeline {
     pub fn receive<M: DeserializeOwned>(&self) -> Came<M> {
         let waiting = match self.waiting() {
             Ok(waiting) => waiting,
-            Err(Errno::AGAIN | Errno::INTR) => return Came::Nothing,
+            Err(Errno::AGAIN) => return Came::Nothing,
             Err(_) => return Came::Closed,
         };
         if waiting == 0 {
@@ -149,7 +149,9 @@ impl Lifeline {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let came = recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, flags);
+        let came = retry_on_intr(|| {
+            recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, flags)
+        });
         let Ok(message) = came else { return Came::Nothing };
         let fd = ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
@@ -166,7 +168,7 @@ impl Lifeline {
     /// The length of the next message, without taking it; 0 at the end.
     fn waiting(&self) -> Result<usize, Errno> {
         let flags = RecvFlags::PEEK | RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-        recv(&self.0, &mut [0; 1], flags).map(|(_, whole)| whole)
+        retry_on_intr(|| recv(&self.0, &mut [0; 1], flags)).map(|(_, whole)| whole)
     }
 
     pub fn descriptor(&self) -> RawFd {

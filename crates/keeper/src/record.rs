@@ -1,5 +1,6 @@
 //! What happened to a run, gathered for its report.
 
+use crate::say::patiently;
 use crate::spec::Spec;
 use fullstop_cage::Round;
 use fullstop_cage::linux::now;
@@ -8,8 +9,9 @@ use fullstop_core::report::{CageKind, Member, Report, Taken, VERSION, Verdict};
 use fullstop_core::words::{Moment, Reason};
 use rustix::fs::{FileType, fstat, ftruncate};
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Debug)]
@@ -104,14 +106,15 @@ impl Sink {
         self.replaceable
     }
 
-    pub fn write(&mut self, report: &Report) -> io::Result<()> {
+    pub fn write(&self, report: &Report) -> io::Result<()> {
         let mut text = serde_json::to_vec(report)?;
         text.push(b'\n');
-        if self.replaceable {
-            ftruncate(self.file.as_fd(), 0)?;
-            self.file.seek(SeekFrom::Start(0))?;
+        if !self.replaceable {
+            return patiently(self.file.as_fd(), &text);
         }
-        self.file.write_all(&text)
+        // Never empty in between: whoever reads it meanwhile reads the old or the new.
+        self.file.write_all_at(&text, 0)?;
+        Ok(ftruncate(&self.file, text.len() as u64)?)
     }
 
     pub fn descriptor(&self) -> RawFd {

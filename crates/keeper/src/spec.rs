@@ -77,8 +77,8 @@ impl Spec {
     }
 
     /// Writes the report where it was asked for; returns what went wrong.
-    pub fn write_report(&mut self, report: &Report) -> Option<String> {
-        let written = self.report.as_mut().map(|sink| sink.write(report))?;
+    pub fn write_report(&self, report: &Report) -> Option<String> {
+        let written = self.report.as_ref().map(|sink| sink.write(report))?;
         written.err().map(|why| format!("cannot write the report: {why}"))
     }
 

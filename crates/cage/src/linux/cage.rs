@@ -4,7 +4,7 @@ use super::birth::{Birth, bear, raise_priority};
 use super::cgroup::{Cgroup, Site};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::{only_dead_children, survey};
+use super::kin::{dead_children, descendants, survey};
 use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
@@ -121,10 +121,16 @@ impl LinuxCage {
     /// Goes on as a copy that is not their parent: a guard that must return while
     /// its tree is stuck leaves one behind. It can hold the survivors and see them
     /// die, but it cannot say ECHILD, so that its proof is the weaker one.
-    pub fn follow(&mut self) {
+    ///
+    /// Returns whether that is possible: everybody known to be alive must be held,
+    /// or there must be a cgroup to tell.
+    pub fn follow(&mut self, known: &[Member]) -> bool {
         let mut survivors = Vec::new();
         survey(|held, stat| survivors.extend(held.again().filter(|_| stat.is_alive())));
+        let held = |member: &Member| survivors.iter().any(|held| held.pid() == member.pid);
+        let all = !known.is_empty() && known.iter().all(held);
         self.followed = Some(survivors);
+        all || self.cgroup.is_some()
     }
 
     fn proof_by_following(&mut self, survivors: &[Held]) -> Option<Proof> {
@@ -194,13 +200,15 @@ impl LinuxCage {
     /// Children are left, but all are dead. Whoever could be reaped is reaped now;
     /// if there are still some, somebody outside holds their remains.
     fn proof_among_the_dead(&mut self, look: &mut Look) -> Option<Proof> {
-        if !std::mem::take(&mut self.nobody_new) || !only_dead_children() {
+        if !std::mem::take(&mut self.nobody_new) {
             return None;
         }
+        let before = dead_children()?;
         if !self.reap(look) {
             return self.proof_without_children();
         }
-        if !only_dead_children() {
+        // Who has died since then may only not have been reaped yet.
+        if dead_children()?.iter().any(|child| !before.contains(child)) {
             return None;
         }
         match &mut self.cgroup {
@@ -355,13 +363,8 @@ impl Cage for LinuxCage {
     }
 
     fn census(&mut self) -> Vec<Member> {
-        let mut seen = HashSet::new();
-        let mut members = Vec::new();
-        survey(|_, stat| {
-            if stat.is_alive() && seen.insert(stat.pid) {
-                members.push(procfs::member(stat));
-            }
-        });
+        let mut members = descendants(rustix::process::getpid().as_raw_pid());
+        let mut seen: HashSet<i32> = members.iter().map(|member| member.pid).collect();
         let caged = self.cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
         let others = caged.into_iter().filter(|&pid| pid > 0 && seen.insert(pid));
         members.extend(

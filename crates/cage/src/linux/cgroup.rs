@@ -93,7 +93,7 @@ pub struct Cgroup {
 impl Cgroup {
     pub fn make(path: &Path) -> io::Result<Cgroup> {
         fs::create_dir(path)?;
-        Self::open(path)
+        Self::open(path).inspect_err(|_| drop(fs::remove_dir(path)))
     }
 
     pub fn open(path: &Path) -> io::Result<Cgroup> {

@@ -170,7 +170,8 @@ struct Info {
 
 /// Nothing at or below pid 1 is ever held, nor are we ourselves.
 fn legal(pid: i32) -> Option<Pid> {
-    Pid::from_raw(pid).filter(|&pid| pid.as_raw_pid() > 1 && pid != getpid())
+    let named = if pid > 1 { Pid::from_raw(pid) } else { None };
+    named.filter(|&pid| pid != getpid())
 }
 
 /// A wait status, as wait(2) and the kernel pack it.
@@ -181,9 +182,10 @@ fn exit_from_status(status: i32) -> Exit {
     }
 }
 
-/// A descriptor that becomes readable when our parent dies, or is already.
-pub fn watch_parent() -> io::Result<Option<OwnedFd>> {
-    let pid = getppid().ok_or(io::ErrorKind::NotFound)?;
+/// A descriptor that becomes readable when our parent dies, or is already: when
+/// `parent`, who it was, is it no more.
+pub fn watch_parent(parent: i32) -> io::Result<Option<OwnedFd>> {
+    let pid = Pid::from_raw(parent.max(0)).ok_or(io::ErrorKind::NotFound)?;
     let opened = pidfd_open(pid, PidfdFlags::empty());
     if getppid() == Some(pid) {
         return match opened {

@@ -81,19 +81,20 @@ pub fn survey(mut visit: impl FnMut(&Held, &Stat)) {
     });
 }
 
-/// Whether there are children and every one of them is seen to be dead. Whatever
-/// cannot be read is not seen.
+/// Our children, if there are any and every one of them is seen to be dead.
+/// Whatever cannot be read is not seen.
 ///
 /// One that dies between the list and the look hands its own children to us. It
 /// does so before it reads as dead, so that they stand in the second list, where
 /// nobody may be new: the dead stay listed until we reap them.
-pub fn only_dead_children() -> bool {
+pub fn dead_children() -> Option<Vec<i32>> {
     let list = || Kin::now().children(getpid().as_raw_pid(), 1);
     let dead = |&pid: &i32| stat(pid).is_some_and(|stat| !stat.is_alive());
     let children = list();
-    !children.is_empty()
+    let only_dead = !children.is_empty()
         && children.iter().all(dead)
-        && list().iter().all(|child| children.contains(child))
+        && list().iter().all(|child| children.contains(child));
+    only_dead.then_some(children)
 }
 
 /// The living descendants of any process, for showing a tree. Not for signals.

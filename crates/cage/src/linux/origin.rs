@@ -4,9 +4,12 @@
 //! they are read by a constructor, before any `main` and any runtime.
 
 use fullstop_core::signal::Signal;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 
 static IGNORED: AtomicU64 = AtomicU64::new(0);
+static PARENT: AtomicI32 = AtomicI32::new(0);
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 static ARGV: AtomicPtr<u8> = AtomicPtr::new(std::ptr::null_mut());
 static ARGV_LENGTH: AtomicUsize = AtomicUsize::new(0);
@@ -20,6 +23,8 @@ extern "C" fn remember(argc: libc::c_int, argv: *const *mut u8, _env: *const *co
     // Real-time signals are left out: nobody ignores them, and asking takes time.
     let ignored = (1..=31).filter(|&number| is_ignored(number));
     IGNORED.store(ignored.fold(0, |set, number| set | bit(number)), Relaxed);
+    // SAFETY: only asks.
+    PARENT.store(unsafe { libc::getppid() }, Relaxed);
     // SAFETY: asking for flags touches no memory.
     let closed = |fd: &i32| unsafe { libc::fcntl(*fd, libc::F_GETFD) } < 0;
     CLOSED.store((0..3).filter(closed).fold(0, |set, fd| set | 1 << fd), Relaxed);
@@ -57,15 +62,25 @@ fn bit(number: i32) -> u64 {
 pub struct Origin {
     ignored: u64,
     closed: u8,
+    parent: i32,
 }
 
 impl Origin {
     pub fn get() -> Origin {
-        Origin { ignored: IGNORED.load(Relaxed), closed: CLOSED.load(Relaxed) }
+        Origin {
+            ignored: IGNORED.load(Relaxed),
+            closed: CLOSED.load(Relaxed),
+            parent: PARENT.load(Relaxed),
+        }
     }
 
     pub fn ignored(&self, signal: Signal) -> bool {
         self.ignored & bit(signal.number()) != 0
+    }
+
+    /// Who started us; 0 if that is outside our pid namespace.
+    pub fn parent(&self) -> i32 {
+        self.parent
     }
 
     /// The standard descriptors that were not open.

@@ -126,6 +126,9 @@ fn uid(pid: i32) -> u32 {
 /// anything, so it is cut to a line that can be shown on a terminal.
 fn command(stat: &Stat) -> String {
     const SHOWN: usize = 200;
+    if is_in_deep_sleep(stat) {
+        return format!("[{}]", stat.comm.replace(char::is_control, " "));
+    }
     let line = fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
     let words = String::from_utf8_lossy(&line).replace('\0', " ");
     let words = words.trim();
@@ -137,6 +140,21 @@ fn command(stat: &Stat) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// Reading the command line of somebody whose memory is locked by a thread that
+/// waits for a dead disk would make us wait as well.
+fn is_in_deep_sleep(stat: &Stat) -> bool {
+    let pid = stat.pid;
+    let asleep = |tid: i32| {
+        let mut buffer = [0; 1024];
+        let read = read_into(&format!("/proc/{pid}/task/{tid}/stat"), &mut buffer).ok();
+        let state = read.and_then(|length| parse_stat(&buffer[..length])).map(|task| task.state);
+        state == Some('D')
+    };
+    stat.state == 'D'
+        || stat.threads > 1
+            && numbered_entries(&format!("/proc/{pid}/task")).into_iter().any(asleep)
 }
 
 fn printable(letter: char) -> char {

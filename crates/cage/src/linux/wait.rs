@@ -64,8 +64,9 @@ fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
         }
         match io::Error::last_os_error().raw_os_error() {
             Some(libc::EINTR) => {}
-            // EINVAL cannot be: the options are ours.
-            _ => return Waited::Nobody,
+            Some(libc::ECHILD) => return Waited::Nobody,
+            // Whatever else it is, it is no proof.
+            _ => return Waited::NotYet,
         }
     }
 }
