@@ -281,7 +281,7 @@ fn keeper_stopped(world: &mut World, place: Place) -> Outcome {
     let launch = Launch::new(place).options(&["--grace", "100ms"]);
     let run = launch.start(world, &["sh", "-c", DEAF])?;
     ready.expect("up")?;
-    stop(keeper(world)?.pid)?;
+    send_signal(keeper(world)?.pid, Signal::STOP)?;
     send_signal(run.pid(), Signal::TERM)?;
     world.wait(&run.spawned, millis(5100))?;
     world.expect_extinct(seconds(1))?;

@@ -29,6 +29,9 @@ pub trait Cage {
     /// Whoever is stopped is continued, or it would never hear it.
     fn signal(&mut self, signal: Signal, whom: Whom) -> Round;
 
+    /// Passes a signal on to the leader, as it is.
+    fn forward(&mut self, signal: Signal);
+
     /// One round of the last step. Called again and again until there is a proof.
     fn kill(&mut self) -> Round;
 

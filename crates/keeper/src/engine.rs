@@ -89,7 +89,7 @@ impl<C: Cage> Engine<C> {
                 let alive = self.cage.census().len();
                 self.record.step(format!("{signal}@leader"), now, Round { alive, signalled: 0 });
             }
-            Effect::Forward(signal) => drop(self.cage.signal(signal, Whom::Leader)),
+            Effect::Forward(signal) => self.cage.forward(signal),
             Effect::CloseStdin => {
                 if let Some(feed) = &mut self.feed {
                     feed.close();

@@ -272,7 +272,7 @@ impl Guard<'_> {
             match message {
                 ToGuard::Born { pid, cage } => {
                     self.record.cage = cage;
-                    self.leader = Held::newborn(pid, fd);
+                    self.leader = fd.and_then(|fd| Held::newborn(pid, Some(fd)));
                     if self.spec.loudness == Loudness::Verbose {
                         say!("run {} leader {pid} cage {}", self.spec.id, word(cage));
                     }
@@ -420,6 +420,8 @@ impl Guard<'_> {
         if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
             null_over(&null, &[0, 1, 2]);
         }
+        self.spec.report.take_if(|sink| !sink.is_replaceable());
+        self.terminal = None;
         while !engine.state.is_over() {
             let wait = engine.patience().map(timespec);
             let _ = poll(&mut [], wait.as_ref());
@@ -427,7 +429,6 @@ impl Guard<'_> {
             engine.tick();
         }
         let report = engine.record.report(self.spec, &engine.state);
-        self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.spec.write_report(&report);
         leave(0)
     }
@@ -444,7 +445,11 @@ impl Guard<'_> {
         }
         let error = outcome.error.as_ref().map(|(_, why)| why.clone());
         // A keeper that died before it had written the report leaves that to us.
-        if !self.reported {
+        if !self.reported && outcome.state.reason().is_some() {
+            self.record.error = error.clone();
+            if matches!(outcome.state, State::Released { .. }) {
+                self.record.released.clone_from(&outcome.named);
+            }
             let report = self.record.report(self.spec, &outcome.state);
             self.warning = self.spec.write_report(&report);
         }

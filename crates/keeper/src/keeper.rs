@@ -289,11 +289,15 @@ impl Keeper<'_> {
             }
             if news.leftovers {
                 for some in self.engine.record.leftovers.chunks(MEMBERS_AT_ONCE) {
-                    lifeline.send_surely(&ToGuard::Leftovers(some.to_vec()), &self.bell);
+                    if !lifeline.send_surely(&ToGuard::Leftovers(some.to_vec()), &self.bell) {
+                        break;
+                    }
                 }
             }
             for step in &self.engine.record.steps[self.told.steps..] {
-                lifeline.send_surely(&ToGuard::Step(step.clone()), &self.bell);
+                if !lifeline.send_surely(&ToGuard::Step(step.clone()), &self.bell) {
+                    break;
+                }
             }
             self.told.steps = self.engine.record.steps.len();
         }

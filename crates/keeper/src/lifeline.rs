@@ -123,17 +123,23 @@ impl Lifeline {
     }
 
     /// For what must arrive: wakes the other side and waits for room, within reason.
-    pub fn send_surely(&self, message: &impl Serialize, bell: &Bell) {
-        const TRIES: usize = 20;
-        let pause = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    /// Returns whether it did.
+    pub fn send_surely(&self, message: &impl Serialize, bell: &Bell) -> bool {
+        // A guard that is awake needs a millisecond; one that is stopped, for ever.
+        const TRIES: usize = 10;
+        const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
         for _ in 0..TRIES {
             if self.send(message, None) {
-                return;
+                return true;
             }
             bell.ring();
             let mut fds = [PollFd::new(&self.0, PollFlags::OUT)];
-            let _ = poll(&mut fds, Some(&pause));
+            let _ = poll(&mut fds, Some(&PAUSE));
+            if fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+                return false;
+            }
         }
+        false
     }
 
     pub fn receive<M: DeserializeOwned>(&self) -> Came<M> {

@@ -41,7 +41,7 @@ enum Stage {
 /// Starts the leader. Returns whether it is inside the cgroup; if it cannot be,
 /// and `must`, there is no leader.
 pub fn bear(
-    command: Command,
+    mut command: Command,
     mask: &Mask,
     cgroup: Option<&Cgroup>,
     must: bool,
@@ -49,12 +49,16 @@ pub fn bear(
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| os("make a pipe", errno.into()));
     let (news, teller) = pipe()?;
     fcntl_setfl(&news, OFlags::NONBLOCK).map_err(|errno| os("make a pipe", errno.into()))?;
-    let exec = Exec::new(&command);
-    if let Some(cgroup) = cgroup {
+    let mut exec = Exec::new(&command);
+    if let Some(cgroup) = cgroup.filter(|cgroup| cgroup.dir().is_some()) {
         // SAFETY: the child only runs `become_leader`, which is async-signal-safe.
-        match unsafe { fork_unchecked(Signal::CHLD, Some(cgroup.dir())) } {
-            Ok(Fork::Parent(leader)) => return Ok((Birth { leader, news, command }, true)),
-            Ok(Fork::Child) => become_leader(&exec, &command, mask, None, teller.as_raw_fd()),
+        match unsafe { fork_unchecked(Signal::CHLD, cgroup.dir()) } {
+            Ok(Fork::Parent(leader)) => {
+                // The leader has its copy.
+                command.stdin = None;
+                return Ok((Birth { leader, news, command }, true));
+            }
+            Ok(Fork::Child) => become_leader(&mut exec, &command, mask, None, teller.as_raw_fd()),
             // Old kernels, emulators, seccomp, a cgroup closed to us: another way.
             Err(_) => {}
         }
@@ -66,13 +70,14 @@ pub fn bear(
         Fork::Parent(leader) => leader,
         Fork::Child => {
             let gate = gate.map(|(gate, _key)| gate.into_raw_fd());
-            become_leader(&exec, &command, mask, gate, teller.as_raw_fd())
+            become_leader(&mut exec, &command, mask, gate, teller.as_raw_fd())
         }
     };
     let inside = match (cgroup, gate) {
         (Some(cgroup), Some((_, key))) => let_in(cgroup, &leader, &key, must)?,
         _ => false,
     };
+    command.stdin = None;
     Ok((Birth { leader, news, command }, inside))
 }
 
@@ -156,7 +161,7 @@ impl Exec {
 
 /// The child's way to the command. Allocates nothing, never returns.
 fn become_leader(
-    exec: &Exec,
+    exec: &mut Exec,
     command: &Command,
     mask: &Mask,
     gate: Option<RawFd>,
@@ -208,19 +213,18 @@ fn prepare(command: &Command, mask: &Mask, gate: Option<RawFd>) -> Result<(), St
 }
 
 /// Tries each candidate. Returns only if none could be executed, with errno set.
-fn execute(exec: &Exec, command: &Command) -> (Stage, i32) {
+fn execute(exec: &mut Exec, command: &Command) -> (Stage, i32) {
     let mut refused = None;
     for (which, file) in (0..).zip(&command.candidates) {
         // SAFETY: all pointers are to strings of this process, in lists that end
-        // with null; the script list is only changed in this copy of the memory.
+        // with null.
         unsafe {
             libc::execve(file.as_ptr(), exec.argv.as_ptr(), exec.env.as_ptr());
             let errno = *libc::__errno_location();
             match errno {
                 libc::ENOEXEC => {
-                    let script = exec.script.as_ptr().cast_mut();
-                    *script.add(1) = file.as_ptr();
-                    libc::execve(SHELL.as_ptr(), script, exec.env.as_ptr());
+                    exec.script[1] = file.as_ptr();
+                    libc::execve(SHELL.as_ptr(), exec.script.as_ptr(), exec.env.as_ptr());
                     return (Stage::Exec, which);
                 }
                 libc::EACCES => {

@@ -97,7 +97,7 @@ impl LinuxCage {
 
     /// The cage of a keeper that died, whose tree has come to us.
     pub fn adopt(blueprint: &Blueprint, mask: Mask, leader: Option<Held>) -> LinuxCage {
-        let cgroup = blueprint.cgroup.as_ref().ok().and_then(|path| Cgroup::open(path).ok());
+        let cgroup = blueprint.cgroup.as_ref().ok().and_then(|path| Cgroup::adopt(path));
         Self::with(blueprint.wanted, cgroup, mask, leader)
     }
 
@@ -138,7 +138,7 @@ impl LinuxCage {
         match &mut self.cgroup {
             _ if !dead => None,
             None => Some(Proof::ScanClean),
-            Some(cgroup) => cgroup.remove().then_some(Proof::CgroupEmpty),
+            Some(cgroup) => cgroup.is_emptied().then_some(Proof::CgroupEmpty),
         }
     }
 
@@ -148,13 +148,12 @@ impl LinuxCage {
 
     /// The descriptors this cage lives on.
     pub fn descriptors(&self) -> Vec<RawFd> {
-        let cgroup = self.cgroup.as_ref().map(Cgroup::dir);
+        let cgroup = self.cgroup.as_ref().and_then(Cgroup::dir);
         let leader = self.leader().and_then(Held::pidfd);
         [cgroup, leader, self.birth_news()].into_iter().flatten().map(|fd| fd.as_raw_fd()).collect()
     }
 
-    /// Readable once the leader has become the command, or failed to.
-    pub fn birth_news(&self) -> Option<BorrowedFd<'_>> {
+    fn birth_news(&self) -> Option<BorrowedFd<'_>> {
         self.birth.as_ref().map(Birth::news)
     }
 
@@ -186,7 +185,7 @@ impl LinuxCage {
         let Some(cgroup) = &mut self.cgroup else { return Some(Proof::NoChildren) };
         for _ in 0..MOMENTS {
             // An empty one that cannot be removed is empty all the same.
-            if cgroup.remove() || !cgroup.is_populated() {
+            if cgroup.is_emptied() {
                 return Some(Proof::CgroupEmpty);
             }
             if !cgroup.procs().is_empty() {
@@ -213,11 +212,7 @@ impl LinuxCage {
         }
         match &mut self.cgroup {
             None => Some(Proof::ScanClean),
-            Some(cgroup) if cgroup.is_populated() => None,
-            Some(cgroup) => {
-                cgroup.remove();
-                Some(Proof::CgroupEmpty)
-            }
+            Some(cgroup) => cgroup.is_emptied().then_some(Proof::CgroupEmpty),
         }
     }
 
@@ -278,17 +273,19 @@ fn signal_tree(signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
     survey(|held, stat| {
         if stat.is_alive() {
             alive += 1;
-            members.extend(held.keep().filter(|_| meant(stat)).map(|held| (held, stat.clone())));
+            members.extend(held.keep().filter(|_| meant(stat)));
         }
     });
-    let signalled = members.iter().filter(|(held, stat)| tell(held, stat, signal)).count();
+    let signalled = members.iter().filter(|held| tell(held, signal)).count();
     Round { alive, signalled }
 }
 
 /// Whoever is stopped hears it only when continued.
-fn tell(held: &Held, stat: &Stat, signal: Signal) -> bool {
+fn tell(held: &Held, signal: Signal) -> bool {
+    // Asked before: the signal itself may stop it.
+    let stopped = held.is_stopped();
     let told = held.send(signal).is_ok();
-    if told && stat.is_stopped() && signal != Signal::KILL {
+    if told && stopped && signal != Signal::KILL {
         let _ = held.send(Signal::CONT);
     }
     told
@@ -319,11 +316,7 @@ impl Cage for LinuxCage {
         match whom {
             Whom::Leader => {
                 let alive = self.alive();
-                let stat = self.leader().and_then(|leader| procfs::stat(leader.pid()));
-                let told = match (self.leader(), stat) {
-                    (Some(leader), Some(stat)) => tell(leader, &stat, signal),
-                    _ => false,
-                };
+                let told = self.leader().is_some_and(|leader| tell(leader, signal));
                 Round { alive, signalled: usize::from(told) }
             }
             Whom::Children => signal_tree(signal, |stat| stat.ppid == own),
@@ -335,6 +328,10 @@ impl Cage for LinuxCage {
         }
     }
 
+    fn forward(&mut self, signal: Signal) {
+        let _ = self.leader().map(|leader| leader.send(signal));
+    }
+
     fn kill(&mut self) -> Round {
         if let Some(survivors) = &self.followed {
             let _ = self.cgroup.as_ref().map(Cgroup::kill);
@@ -342,14 +339,13 @@ impl Cage for LinuxCage {
             return Round { alive: survivors.len(), signalled };
         }
         let Some(cgroup) = &self.cgroup else { return self.kill_tree() };
-        let first = self.walked.is_none();
-        if first {
-            self.walked = Some(Instant::now());
+        if self.walked.is_none() {
             let alive = cgroup.procs().len();
-            if cgroup.kill().is_ok() {
-                return Round { alive, signalled: alive };
+            if cgroup.kill().is_err() {
+                return self.kill_tree();
             }
-            return self.kill_tree();
+            self.walked = Some(Instant::now());
+            return Round { alive, signalled: alive };
         }
         // Whoever has left the cgroup is still in the tree; and where the kernel
         // cannot kill a cgroup, the tree is all there is.

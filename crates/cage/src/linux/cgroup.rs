@@ -86,24 +86,26 @@ fn unescape(field: &str) -> String {
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
-    dir: OwnedFd,
+    /// For being born into it; whoever adopts one bears nobody.
+    dir: Option<OwnedFd>,
     removed: bool,
 }
 
 impl Cgroup {
     pub fn make(path: &Path) -> io::Result<Cgroup> {
         fs::create_dir(path)?;
-        Self::open(path).inspect_err(|_| drop(fs::remove_dir(path)))
-    }
-
-    pub fn open(path: &Path) -> io::Result<Cgroup> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = open(path, flags, Mode::empty())?;
-        Ok(Cgroup { path: path.to_owned(), dir, removed: false })
+        let dir = open(path, flags, Mode::empty()).inspect_err(|_| drop(fs::remove_dir(path)))?;
+        Ok(Cgroup { path: path.to_owned(), dir: Some(dir), removed: false })
     }
 
-    pub fn dir(&self) -> BorrowedFd<'_> {
-        self.dir.as_fd()
+    /// One that is there already.
+    pub fn adopt(path: &Path) -> Option<Cgroup> {
+        path.exists().then(|| Cgroup { path: path.to_owned(), dir: None, removed: false })
+    }
+
+    pub fn dir(&self) -> Option<BorrowedFd<'_>> {
+        self.dir.as_ref().map(AsFd::as_fd)
     }
 
     /// Moves a process of ours inside.
@@ -159,6 +161,11 @@ impl Cgroup {
             }
         };
         self.removed
+    }
+
+    /// Nobody is in it, whether or not it can be removed.
+    pub fn is_emptied(&mut self) -> bool {
+        self.remove() || !self.is_populated()
     }
 
     /// Moves everybody up into the caller's cgroup, as if never caged.

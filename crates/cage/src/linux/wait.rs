@@ -52,7 +52,9 @@ pub fn is_child(pid: i32) -> bool {
 }
 
 fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
-    loop {
+    /// A fault that passes must not cost us the only news of a death.
+    const TRIES: usize = 8;
+    for _ in 0..TRIES {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         // SAFETY: `info` is a writable siginfo, all zero is a valid one.
         let (done, info) = unsafe {
@@ -62,13 +64,12 @@ fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
         if done == 0 {
             return changed(&info);
         }
-        match io::Error::last_os_error().raw_os_error() {
-            Some(libc::EINTR) => {}
-            Some(libc::ECHILD) => return Waited::Nobody,
-            // Whatever else it is, it is no proof.
-            _ => return Waited::NotYet,
+        if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+            return Waited::Nobody;
         }
     }
+    // Whatever it is, it is no proof.
+    Waited::NotYet
 }
 
 fn changed(info: &libc::siginfo_t) -> Waited {
