@@ -51,7 +51,7 @@ const PROGRAMS: &[Program] = &[
 const LEAVES_SCREEN: &str = "\x1b[?1049l";
 
 fn begin(shell: &mut Shell, world: &World, program: &Program, prefix: Prefix) -> Outcome {
-    let text: String = (1..=100).map(|n| format!("line {n} with a needle\n")).collect();
+    let text = "a line with a needle\n".repeat(100);
     std::fs::write(world.dir().join("text"), text).map_err(|error| error.to_string())?;
     shell.begin(&format!("{prefix}{}", program.command))?;
     shell.tty.expect(program.shows)?;

@@ -112,6 +112,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     };
     drop((theirs, hosts));
     let state = State::Running { leader: Leader::Alive, deadline: None };
+    let give_up = spec.plan.timeout.map(|timeout| now() + timeout + patience(spec));
     let guard = Guard {
         spec,
         blueprint,
@@ -131,7 +132,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         warning: None,
         left_in_order: false,
         unsent: VecDeque::new(),
-        give_up: None,
+        give_up,
     };
     guard.let_go();
     Ok(guard)
@@ -235,11 +236,8 @@ impl Guard<'_> {
 
     /// A keeper that was stopped, or spins, does not protect its run.
     fn expect_an_end(&mut self) {
-        /// What a healthy keeper may need beyond its ladder.
-        const SLACK: Duration = Duration::from_secs(1);
-        let ladder = &self.spec.plan.ladder;
-        let patience = ladder.total() + ladder.kill_patience() + SLACK;
-        self.give_up.get_or_insert_with(|| now() + patience);
+        let at = now() + patience(self.spec);
+        self.give_up = Some(self.give_up.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// Whether the leader has got this signal as well.
@@ -446,7 +444,7 @@ impl Guard<'_> {
         let error = outcome.error.as_ref().map(|(_, why)| why.clone());
         // A keeper that died before it had written the report leaves that to us.
         if !self.reported && outcome.state.reason().is_some() {
-            self.record.error = error.clone();
+            self.record.error.clone_from(&error);
             if matches!(outcome.state, State::Released { .. }) {
                 self.record.released.clone_from(&outcome.named);
             }
@@ -465,6 +463,14 @@ impl Guard<'_> {
         }
         Ending::of(outcome)
     }
+}
+
+/// How long a stop may take before its keeper is not waited for any longer.
+fn patience(spec: &Spec) -> Duration {
+    /// What a healthy keeper may need beyond its ladder.
+    const SLACK: Duration = Duration::from_secs(1);
+    let ladder = &spec.plan.ladder;
+    ladder.total() + ladder.kill_patience() + SLACK
 }
 
 fn word(cage: CageKind) -> &'static str {

@@ -190,10 +190,10 @@ impl Keeper<'_> {
     fn live(&mut self) {
         loop {
             self.sleep();
-            // Looked at first: that the command runs is only learned by looking, and
-            // whatever is asked is asked of a command that runs.
-            let news = self.engine.look();
+            // Heard before looking, or a SIGCHLD that comes between would be lost;
+            // the guard after looking, which alone tells that the command runs.
             self.hear_signals();
+            let news = self.engine.look();
             self.hear_guard();
             self.engine.tick();
             self.tell_guard(&news);

@@ -173,6 +173,8 @@ impl LinuxCage {
         if self.walked.replace(Instant::now()).is_none() {
             raise_priority();
         }
+        // Held whatever /proc shows.
+        let _ = self.leader().map(|leader| leader.send(Signal::KILL));
         let round = self.last.round();
         self.nobody_new = round.alive == 0;
         round
@@ -214,6 +216,34 @@ impl LinuxCage {
             None => Some(Proof::ScanClean),
             Some(cgroup) => cgroup.is_emptied().then_some(Proof::CgroupEmpty),
         }
+    }
+
+    /// Sends to every proven member that `meant` picks. All are held before the
+    /// first is told: whoever falls at once must not take others out of sight.
+    fn signal_tree(&self, signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
+        let mut members = Vec::new();
+        let mut seen = HashSet::new();
+        survey(|held, stat| {
+            if stat.is_alive() && seen.insert(stat.pid) {
+                members.extend(held.keep().filter(|_| meant(stat)));
+            }
+        });
+        for held in self.others_inside(&seen) {
+            if let Some(stat) = held.stat().filter(Stat::is_alive) {
+                seen.insert(stat.pid);
+                members.extend(Some(held).filter(|_| meant(&stat)));
+            }
+        }
+        let signalled = members.iter().filter(|held| tell(held, signal)).count();
+        Round { alive: seen.len(), signalled }
+    }
+
+    /// Members of our cgroup who do not descend from us: a process that entered
+    /// another pid namespace leaves its orphans to strangers.
+    fn others_inside(&self, seen: &HashSet<i32>) -> Vec<Held> {
+        let Some(cgroup) = &self.cgroup else { return Vec::new() };
+        let others = cgroup.procs().into_iter().filter(|pid| !seen.contains(pid));
+        others.filter_map(|pid| Held::inside(pid, |pid| cgroup.procs().contains(&pid))).collect()
     }
 
     fn leader_pgid(&self) -> i32 {
@@ -265,21 +295,6 @@ impl LinuxCage {
     }
 }
 
-/// Sends to every proven descendant that `meant` picks. All are held before the
-/// first is told: whoever falls at once must not take others out of sight.
-fn signal_tree(signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
-    let mut members = Vec::new();
-    let mut alive = 0;
-    survey(|held, stat| {
-        if stat.is_alive() {
-            alive += 1;
-            members.extend(held.keep().filter(|_| meant(stat)));
-        }
-    });
-    let signalled = members.iter().filter(|held| tell(held, signal)).count();
-    Round { alive, signalled }
-}
-
 /// Whoever is stopped hears it only when continued.
 fn tell(held: &Held, signal: Signal) -> bool {
     // Asked before: the signal itself may stop it.
@@ -319,12 +334,12 @@ impl Cage for LinuxCage {
                 let told = self.leader().is_some_and(|leader| tell(leader, signal));
                 Round { alive, signalled: usize::from(told) }
             }
-            Whom::Children => signal_tree(signal, |stat| stat.ppid == own),
+            Whom::Children => self.signal_tree(signal, |stat| stat.ppid == own),
             Whom::Group => {
                 let pgid = self.leader_pgid();
-                signal_tree(signal, |stat| stat.pgid == pgid)
+                self.signal_tree(signal, |stat| stat.pgid == pgid)
             }
-            Whom::Tree => signal_tree(signal, |_| true),
+            Whom::Tree => self.signal_tree(signal, |_| true),
         }
     }
 

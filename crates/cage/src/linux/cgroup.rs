@@ -1,11 +1,10 @@
 //! A cgroup of our own, beneath the one we are in. See cgroups(7).
 
 use super::procfs::{self, numbers};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{Mode, OFlags, open, openat};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Where cgroups of ours can be made: the directory of our own cgroup.
@@ -108,21 +107,44 @@ impl Cgroup {
         self.dir.as_ref().map(AsFd::as_fd)
     }
 
+    /// One of its files, by what is held and not by its name: somebody may have
+    /// mounted something over that.
+    fn file(&self, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC;
+        Ok(match &self.dir {
+            Some(dir) => openat(dir, name, flags, Mode::empty())?,
+            None => open(self.path.join(name), flags, Mode::empty())?,
+        })
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        // Opened without O_CREAT: with it a missing file reads as EACCES.
+        rustix::io::write(self.file(name, OFlags::WRONLY)?, text.as_bytes())?;
+        Ok(())
+    }
+
+    /// Its links: two, and one for each below it; none once it is removed.
+    fn links(&self) -> Option<u64> {
+        let stat = match &self.dir {
+            Some(dir) => rustix::fs::fstat(dir).ok()?,
+            None => rustix::fs::stat(&self.path).ok()?,
+        };
+        Some(stat.st_nlink)
+    }
+
     /// Moves a process of ours inside.
     pub fn take_in(&self, pid: i32) -> io::Result<()> {
-        fs::write(self.path.join("cgroup.procs"), pid.to_string())
+        self.write("cgroup.procs", &pid.to_string())
     }
 
     /// Kills every member, also those being forked. Absent before kernel 5.14.
     pub fn kill(&self) -> io::Result<()> {
-        // Opened without O_CREAT: with it a missing file reads as EACCES.
-        let file = fs::OpenOptions::new().write(true).open(self.path.join("cgroup.kill"))?;
-        io::Write::write_all(&mut &file, b"1")
+        self.write("cgroup.kill", "1")
     }
 
     /// What cannot be read may be populated; what is gone is not.
     pub fn is_populated(&self) -> bool {
-        match procfs::text(self.path.join("cgroup.events")) {
+        match self.file("cgroup.events", OFlags::RDONLY).and_then(|file| procfs::text_of(&file)) {
             Ok(events) => !events.lines().any(|line| line == "populated 0"),
             Err(error) => {
                 let gone = [Some(libc::ENOENT), Some(libc::ENODEV)];
@@ -136,8 +158,10 @@ impl Cgroup {
         /// A directory's own links; each one below it adds another.
         const NOBODY_BELOW: u64 = 2;
         let mut pids = Vec::new();
-        if fs::metadata(&self.path).is_ok_and(|meta| meta.nlink() == NOBODY_BELOW) {
-            return numbers(self.path.join("cgroup.procs")).unwrap_or_default();
+        if self.links() == Some(NOBODY_BELOW) {
+            let file = self.file("cgroup.procs", OFlags::RDONLY);
+            let text = file.and_then(|file| procfs::text_of(&file)).unwrap_or_default();
+            return procfs::numbers_in(&text);
         }
         below(&self.path, &mut |path| {
             pids.extend(numbers(path.join("cgroup.procs")).unwrap_or_default());
@@ -153,7 +177,10 @@ impl Cgroup {
         }
         self.removed = match fs::remove_dir(&self.path) {
             Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            // Gone from where it was; whether it is gone at all, the held one tells.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.dir.is_none() || self.links() == Some(0)
+            }
             Err(_) => {
                 // Nested runs that were killed leave their cgroups inside ours.
                 below(&self.path, &mut |path| drop(fs::remove_dir(path)));

@@ -60,6 +60,15 @@ impl Held {
         (held.ppid()? == parent.pid() && parent.is_unreaped()).then_some(held)
     }
 
+    /// Holds `pid` if it is inside our cgroup while it is held; its parents may be
+    /// strangers.
+    pub fn inside(pid: i32, is_inside: impl Fn(i32) -> bool) -> Option<Held> {
+        let pid = legal(pid)?;
+        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        let held = Held { pid, grip: Grip::Pidfd(fd) };
+        (is_inside(held.pid()) && held.is_unreaped()).then_some(held)
+    }
+
     /// Its parent's pid, from the kernel if it can say (6.13+), or from /proc.
     fn ppid(&self) -> Option<i32> {
         match self.info(0) {

@@ -5,6 +5,7 @@ use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, open};
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 /// The fields of `/proc/PID/stat` that decide anything. See proc_pid_stat(5).
@@ -70,12 +71,15 @@ fn read_into(path: &str, buffer: &mut [u8]) -> io::Result<usize> {
 /// A whole file of /proc or of a cgroup. Their sizes read as zero, so that the
 /// standard library would begin with a few bytes and ask again and again.
 pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    text_of(&open(path.as_ref(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+pub fn text_of(file: &OwnedFd) -> io::Result<String> {
     const USUAL: usize = 4 * 1024;
-    let file = open(path.as_ref(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = Vec::with_capacity(USUAL);
     loop {
         bytes.reserve(USUAL / 2);
-        if rustix::io::read(&file, spare_capacity(&mut bytes))? == 0 {
+        if rustix::io::read(file, spare_capacity(&mut bytes))? == 0 {
             return String::from_utf8(bytes).map_err(io::Error::other);
         }
     }
@@ -83,8 +87,11 @@ pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
 
 /// A list of numbers, as in `children` and `cgroup.procs`.
 pub fn numbers(path: impl AsRef<Path>) -> io::Result<Vec<i32>> {
-    let text = text(path)?;
-    Ok(text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect())
+    Ok(numbers_in(&text(path)?))
+}
+
+pub fn numbers_in(text: &str) -> Vec<i32> {
+    text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 /// The entries of a directory that are numbers: processes, or threads.
