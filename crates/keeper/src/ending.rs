@@ -17,13 +17,18 @@ pub enum Ending {
 }
 
 impl Ending {
-    pub fn of(outcome: &Outcome) -> Ending {
+    /// `asked` is the signal that first asked for a stop.
+    pub fn of(outcome: &Outcome, asked: Option<Signal>) -> Ending {
         if let Some((status, _)) = &outcome.error {
             return Ending::Code(*status);
         }
         match &outcome.state {
             State::Stuck { .. } => Ending::Code(STUCK),
             State::Ended { reason: Reason::OverallTimeout, .. } => Ending::Code(TIMED_OUT),
+            // Stopped before it became the command: as that would have been.
+            state if state.leader() == Leader::Unborn => {
+                Ending::Signal(asked.unwrap_or(Signal::TERM))
+            }
             state => Ending::of_leader(state.leader()),
         }
     }
@@ -34,12 +39,10 @@ impl Ending {
                 Ending::Code(u8::try_from(code & 0xff).unwrap_or(FAILED))
             }
             // Whoever kills us with SIGKILL should look different from us.
-            Leader::Gone(Exit::Signal(Signal::KILL) | Exit::Unknown) | Leader::Alive => {
-                Ending::Code(137)
-            }
+            Leader::Gone(Exit::Signal(Signal::KILL) | Exit::Unknown)
+            | Leader::Alive
+            | Leader::Unborn => Ending::Code(137),
             Leader::Gone(Exit::Signal(signal)) => Ending::Signal(signal),
-            // Stopped before it became the command, as if by the usual signal.
-            Leader::Unborn => Ending::Signal(Signal::TERM),
         }
     }
 

@@ -36,10 +36,10 @@ pub fn run(mut spec: Spec) -> Ending {
 }
 
 fn enter(spec: &mut Spec) -> io::Result<Ending> {
-    let heard = heard_signals();
+    let terminal = Terminal::find();
+    let heard = heard_signals(terminal.is_some());
     let mask = hold(&heard);
     shield();
-    let terminal = Terminal::find();
     let parent = Origin::get().parent();
     let mut hosts = Vec::new();
     if spec.on_host_exit.stops(terminal.is_some(), parent) {
@@ -61,14 +61,16 @@ fn enter(spec: &mut Spec) -> io::Result<Ending> {
 }
 
 /// Everything a sender may mean for the command, except what was ignored at the
-/// start, what stops a job, and faults of our own.
-fn heard_signals() -> Vec<Signal> {
-    const NEVER: [Signal; 12] = [
+/// start, and faults of our own.
+///
+/// On a terminal that includes what stops a job: whether a Ctrl-Z stops it, and
+/// when, is the command's business (pagers tidy up first, some ignore it). We stop
+/// once the command has.
+fn heard_signals(on_terminal: bool) -> Vec<Signal> {
+    const STOPS: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
+    const NEVER: [Signal; 9] = [
         Signal::KILL,
         Signal::STOP,
-        Signal::TSTP,
-        Signal::TTIN,
-        Signal::TTOU,
         Signal::SEGV,
         Signal::BUS,
         Signal::FPE,
@@ -80,7 +82,8 @@ fn heard_signals() -> Vec<Signal> {
     let origin = Origin::get();
     let ours = [Signal::CHLD, Signal::CONT];
     let wanted = |signal: &Signal| {
-        ours.contains(signal) || !(NEVER.contains(signal) || origin.ignored(*signal))
+        let never = NEVER.contains(signal) || (!on_terminal && STOPS.contains(signal));
+        ours.contains(signal) || !(never || origin.ignored(*signal))
     };
     // 32 and 33 belong to the C library.
     let numbers = (1..=64).filter(|number| !(32..=33).contains(number));
@@ -100,8 +103,12 @@ impl Front {
             let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
             let _ = poll(&mut fds, None);
             while let Some(heard) = self.signals.next() {
-                if heard.signal != Signal::CHLD && !self.reached_guard(heard) {
-                    let _ = self.guard.send(heard.signal);
+                match heard.signal {
+                    Signal::CHLD => {}
+                    // A shell continues the whole job, the guard with it.
+                    Signal::CONT if !self.guard.is_stopped() => {}
+                    _ if self.reached_guard(heard) => {}
+                    signal => drop(self.guard.send(signal)),
                 }
             }
             if let Some(ending) = self.reap() {
@@ -148,7 +155,7 @@ impl Front {
                     Change::Stopped(_) | Change::Continued => {}
                 },
                 Waited::Changed { .. } => {}
-                Waited::NotYet => return None,
+                Waited::NotYet | Waited::Unknown => return None,
                 // Somebody took our guard away, which cannot be.
                 Waited::Nobody => return Some(Ending::Code(FAILED)),
             }

@@ -55,6 +55,11 @@ struct Guard<'a> {
     state: State,
     alive: usize,
     stopping_since: Option<Moment>,
+    /// What the leader was last stopped by.
+    last_stop: Option<Signal>,
+    stops_heard: bool,
+    /// The signal that first asked for a stop.
+    asked: Option<Signal>,
     outcome: Option<Outcome>,
     /// The report is written, or could not be.
     reported: bool,
@@ -127,6 +132,9 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         state,
         alive: 0,
         stopping_since: None,
+        last_stop: None,
+        stops_heard: false,
+        asked: None,
         outcome: None,
         reported: false,
         warning: None,
@@ -156,7 +164,6 @@ impl Guard<'_> {
         loop {
             self.sleep();
             let stopped = self.hear_keeper();
-            // Having been continued makes a stop that was told before it stale.
             let continued = self.hear_signals();
             if self.keeper_died() {
                 // It may have told us its outcome with its last breath.
@@ -176,8 +183,9 @@ impl Guard<'_> {
             {
                 return self.finish(&outcome);
             }
-            if let Some(signal) = stopped.filter(|_| !continued) {
-                self.stop_with_leader(signal);
+            self.last_stop = stopped.or(self.last_stop);
+            if stopped.is_some() || continued {
+                self.stop_with_leader();
             }
             self.show();
         }
@@ -200,15 +208,46 @@ impl Guard<'_> {
     /// Returns whether we were continued.
     fn hear_signals(&mut self) -> bool {
         let mut continued = false;
+        if self.hear_pending(&mut continued) && !self.is_to_stop_again(&mut continued) {
+            self.continue_leader();
+        }
+        continued
+    }
+
+    /// Looks once more, as late as possible.
+    fn is_to_stop_again(&mut self, continued: &mut bool) -> bool {
+        if !self.leader_is_stopped() {
+            return true;
+        }
+        self.stops_heard = false;
+        self.hear_pending(continued);
+        self.stops_heard
+    }
+
+    /// Returns whether the leader is to be continued.
+    fn hear_pending(&mut self, continued: &mut bool) -> bool {
+        let mut wake = false;
         while let Some(heard) = self.signals.next() {
             let message = match heard.signal {
                 Signal::CHLD => continue,
                 Signal::CONT => {
-                    continued = true;
-                    ToKeeper::Continue
+                    *continued = true;
+                    // The keeper's says that the leader goes on already.
+                    wake |= heard.sender != self.keeper.pid();
+                    continue;
+                }
+                // A Ctrl-Z after it: what was continued is to stop again.
+                Signal::TSTP | Signal::TTIN | Signal::TTOU => {
+                    wake = false;
+                    self.stops_heard = true;
+                    if !heard.by_kernel {
+                        self.stop_leader(heard.signal);
+                    }
+                    continue;
                 }
                 Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
                     let terminal = self.came_from_terminal(heard);
+                    self.asked.get_or_insert(heard.signal);
                     let ask = if terminal { Ask::Terminal } else { Ask::Signal };
                     ToKeeper::Ask(ask(heard.signal))
                 }
@@ -216,13 +255,30 @@ impl Guard<'_> {
                 _ if heard.by_kernel => continue,
                 other => ToKeeper::Forward(other),
             };
-            if matches!(message, ToKeeper::Ask(_)) {
+            // What else the terminal sends starts nothing.
+            if matches!(message, ToKeeper::Ask(Ask::Signal(_) | Ask::Terminal(Signal::HUP))) {
                 self.expect_an_end();
             }
             self.unsent.push_back(message);
         }
         self.flush();
-        continued
+        wake
+    }
+
+    /// Whoever sent this may have meant the whole job (editors do), or us alone.
+    fn stop_leader(&self, signal: Signal) {
+        if let Some(leader) = self.leader.as_ref().filter(|leader| !leader.is_stopped()) {
+            let _ = leader.send(signal);
+        }
+    }
+
+    /// The shell continues the whole job; a leader that is not in it, or was not
+    /// meant by whoever continued us alone, is continued by us. Not by the keeper:
+    /// by the time it hears, another Ctrl-Z may have stopped everybody again.
+    fn continue_leader(&self) {
+        if let Some(leader) = self.leader.as_ref().filter(|leader| leader.is_stopped()) {
+            let _ = leader.send(Signal::CONT);
+        }
     }
 
     /// Nothing asked is lost, even if the keeper has no room for it now.
@@ -252,7 +308,11 @@ impl Guard<'_> {
         match heard.signal {
             Signal::INT | Signal::QUIT => heard.by_kernel,
             Signal::HUP if session == getpid().as_raw_pid() => false,
-            Signal::HUP => heard.by_kernel || heard.sender == session,
+            // The shell may also have meant us alone: `kill -HUP PID` at its prompt.
+            Signal::HUP => {
+                let gone = self.terminal.as_ref().is_some_and(Terminal::is_gone);
+                heard.by_kernel || (heard.sender == session && gone)
+            }
             _ => false,
         }
     }
@@ -315,7 +375,7 @@ impl Guard<'_> {
             Waited::Changed { change: Change::Stopped(_), .. } => {
                 let _ = self.keeper.send(Signal::CONT);
             }
-            Waited::Changed { .. } | Waited::NotYet => {}
+            Waited::Changed { .. } | Waited::NotYet | Waited::Unknown => {}
         }
         if self.give_up.is_some_and(|at| at <= now()) {
             let _ = self.keeper.send(Signal::KILL);
@@ -340,11 +400,11 @@ impl Guard<'_> {
     }
 
     /// As under `time` or `nice`, the shell must see the job stop.
-    fn stop_with_leader(&mut self, signal: Signal) {
+    fn stop_with_leader(&mut self) {
         if self.terminal.is_none() || !self.leader_is_stopped() {
             return;
         }
-        stop_self_by(signal);
+        stop_self_by(self.last_stop.unwrap_or(Signal::STOP));
     }
 
     fn leader_is_stopped(&self) -> bool {
@@ -461,7 +521,7 @@ impl Guard<'_> {
             }
             _ => {}
         }
-        Ending::of(outcome)
+        Ending::of(outcome, self.asked)
     }
 }
 

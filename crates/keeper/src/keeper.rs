@@ -257,12 +257,6 @@ impl Keeper<'_> {
                 Came::Message(ToKeeper::Forward(signal), _) => {
                     self.engine.tell(Input::Forward(signal));
                 }
-                Came::Message(ToKeeper::Continue, _) => {
-                    // The shell has continued the whole job; only a leader that is
-                    // not in it has not heard.
-                    let leader = self.engine.cage.leader().filter(|leader| leader.is_stopped());
-                    let _ = leader.map(|leader| leader.send(Signal::CONT));
-                }
                 Came::Closed => {
                     self.lifeline = None;
                     self.guard = None;

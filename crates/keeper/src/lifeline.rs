@@ -21,8 +21,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 pub enum ToKeeper {
     Ask(Ask),
     Forward(Signal),
-    /// The guard was continued, so the leader is to be.
-    Continue,
 }
 
 /// From the keeper to the guard: whatever it needs to take over, to show a stop

@@ -4,16 +4,18 @@ use fullstop_cage::linux::own_group;
 use fullstop_core::machine::{Climb, State};
 use fullstop_core::words::Moment;
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::Pid;
+use rustix::process::{Pid, test_kill_process_group};
 use rustix::termios::{
-    LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp,
+    LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr,
+    tcsetpgrp,
 };
-use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// Leaves the alternate screen, shows the cursor, ends mouse reports, bracketed
-/// paste and application keys, resets colours.
-const SANE: &[u8] = b"\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\
+/// paste and application keys, resets colours. Leaving a screen restores the cursor
+/// that was saved for the other one, even if the other one is shown already: so the
+/// cursor is saved first.
+const SANE: &[u8] = b"\x1b7\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\
 \x1b[?2004l\x1b[?1l\x1b>\x1b[0m";
 
 #[derive(Debug)]
@@ -22,6 +24,9 @@ pub struct Terminal {
     found: Option<Termios>,
     /// Whether we were in the foreground when we began.
     foreground: bool,
+    /// Whether the command's output is on it. The settings of a terminal belong to
+    /// whoever fills the screen; of a pipeline that is the last (`make | less`).
+    fills_screen: bool,
     line_shown: bool,
 }
 
@@ -32,11 +37,17 @@ impl Terminal {
         let tty = open("/dev/tty", flags, Mode::empty()).ok()?;
         let found = tcgetattr(&tty).ok();
         let foreground = is_in_foreground(&tty);
-        Some(Terminal { tty, found, foreground, line_shown: false })
+        let fills_screen = isatty(std::io::stdout().as_fd());
+        Some(Terminal { tty, found, foreground, fills_screen, line_shown: false })
     }
 
     pub fn descriptor(&self) -> RawFd {
         self.tty.as_raw_fd()
+    }
+
+    /// The window is closed: nothing can be asked of it any more.
+    pub fn is_gone(&self) -> bool {
+        tcgetattr(&self.tty).is_err()
     }
 
     fn in_foreground(&self) -> bool {
@@ -54,14 +65,26 @@ impl Terminal {
             return;
         }
         let Some(text) = describe(state, alive, now) else { return };
-        let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        self.write(&format!("\r\x1b[K{}", self.cut(&text)));
         self.line_shown = true;
     }
 
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.line_shown) && self.in_foreground() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+            self.write("\r\x1b[K");
         }
+    }
+
+    /// Never waits: a terminal may be held up by Ctrl-S, and a stop may not.
+    fn write(&self, text: &str) {
+        let _ = rustix::io::write(&self.tty, text.as_bytes());
+    }
+
+    /// A line that is wrapped could not be erased.
+    fn cut<'a>(&self, text: &'a str) -> &'a str {
+        let columns: usize = tcgetwinsize(&self.tty).map_or(0, |size| size.ws_col.into());
+        let end = text.char_indices().nth(columns.saturating_sub(1)).filter(|_| columns > 0);
+        end.map_or(text, |(end, _)| &text[..end])
     }
 
     /// Gives the terminal back as it was found. A program that was killed in the
@@ -71,21 +94,28 @@ impl Terminal {
         if !self.foreground {
             return;
         }
-        // A job-control shell that was killed has left the terminal to its own group.
-        // SIGTTOU is held back by the guard while it ends, so this cannot stop it.
-        if let Some(group) = Pid::from_raw(own_group()).filter(|_| !self.in_foreground()) {
+        // A job-control shell that was killed has left the terminal to its own group;
+        // a group of the living has it by right (the shell's, if we are in the
+        // background by now). SIGTTOU is held back by the guard while it ends, so
+        // this cannot stop it.
+        if let Some(group) = Pid::from_raw(own_group()).filter(|_| self.is_left_to_the_dead()) {
             let _ = tcsetpgrp(&self.tty, group);
         }
-        let Some(found) = &self.found else { return };
+        let Some(found) = self.found.as_ref().filter(|_| self.fills_screen) else { return };
         let changed = tcgetattr(&self.tty).is_ok_and(|now| {
             now.local_modes != found.local_modes
                 || now.input_modes != found.input_modes
                 || now.output_modes != found.output_modes
         });
         if changed && self.in_foreground() {
-            let _ = tcsetattr(&self.tty, OptionalActions::Drain, found);
+            let _ = tcsetattr(&self.tty, OptionalActions::Now, found);
             let _ = rustix::io::write(&self.tty, SANE);
         }
+    }
+
+    fn is_left_to_the_dead(&self) -> bool {
+        tcgetpgrp(&self.tty)
+            .is_ok_and(|group| test_kill_process_group(group) == Err(rustix::io::Errno::SRCH))
     }
 }
 

@@ -256,7 +256,7 @@ impl LinuxCage {
         loop {
             let (pid, change) = match wait_any() {
                 Waited::Nobody => return false,
-                Waited::NotYet => return true,
+                Waited::NotYet | Waited::Unknown => return true,
                 Waited::Changed { pid, change } => (pid, change),
             };
             if matches!(change, Change::Exited(_)) {
@@ -268,7 +268,10 @@ impl LinuxCage {
             }
             match change {
                 Change::Exited(exit) => look.exit = Some(exit),
-                Change::Stopped(signal) => look.stopped = Some(signal),
+                Change::Stopped(signal) => {
+                    look.stopped = Some(signal);
+                    look.continued = false;
+                }
                 Change::Continued => {
                     look.stopped = None;
                     look.continued = true;

@@ -131,8 +131,15 @@ pub fn stop_self_by(signal: Signal) {
         Signal::TSTP | Signal::TTIN | Signal::TTOU => signal,
         _ => Signal::STOP,
     };
-    // SAFETY: our own pid, and no memory is touched.
-    unsafe { libc::kill(libc::getpid(), signal.number()) };
+    // It may be held back, to be heard instead; now it is to take effect.
+    let set = set_of(&[signal]);
+    // SAFETY: the set is valid; our own pid, and no memory is touched.
+    unsafe {
+        let mut before = set_of(&[]);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, &raw mut before);
+        libc::kill(libc::getpid(), signal.number());
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+    }
 }
 
 /// Ends this process at once; there is nothing to flush and nobody to tell.

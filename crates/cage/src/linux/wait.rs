@@ -12,6 +12,8 @@ pub enum Waited {
     Nobody,
     /// There are children, and nothing to tell of them.
     NotYet,
+    /// The kernel would not say, which is no proof of anything.
+    Unknown,
     Changed {
         pid: i32,
         change: Change,
@@ -48,7 +50,8 @@ pub fn has_children() -> bool {
 /// Whether this is a child of ours that was not waited for yet. Nobody is reaped.
 pub fn is_child(pid: i32) -> bool {
     let id = libc::id_t::try_from(pid).unwrap_or(0);
-    id > 0 && wait(libc::P_PID, id, EVERYTHING | libc::WNOHANG | libc::WNOWAIT) != Waited::Nobody
+    let waited = wait(libc::P_PID, id, EVERYTHING | libc::WNOHANG | libc::WNOWAIT);
+    id > 0 && matches!(waited, Waited::NotYet | Waited::Changed { .. })
 }
 
 fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
@@ -68,8 +71,7 @@ fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
             return Waited::Nobody;
         }
     }
-    // Whatever it is, it is no proof.
-    Waited::NotYet
+    Waited::Unknown
 }
 
 fn changed(info: &libc::siginfo_t) -> Waited {
