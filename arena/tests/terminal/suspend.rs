@@ -34,7 +34,7 @@ fn expect_stopped(shell: &mut Shell) -> Outcome {
 /// What `jobs` says about the only job.
 fn expect_job(shell: &mut Shell, word: &str) -> Outcome {
     let said = shell.line("jobs")?;
-    ensure!(said.contains(word), "the job is not {word}: {said:?}");
+    ensure!(said.contains(word), "the job is not {word}: {said:?}\n{}", shell.tty.describe());
     ensure!(said.matches("[1]").count() == 1, "not one line: {said:?}");
     Ok(())
 }
@@ -43,7 +43,7 @@ fn expect_job(shell: &mut Shell, word: &str) -> Outcome {
 fn await_job(shell: &mut Shell, word: &str) -> Outcome {
     let deadline = arena::Deadline::after(super::tty::PATIENCE);
     while !shell.line(JOBS)?.contains(word) {
-        ensure!(!deadline.passed(), "the job is not getting {word}");
+        ensure!(!deadline.passed(), "the job is not getting {word}\n{}", shell.tty.describe());
     }
     Ok(())
 }

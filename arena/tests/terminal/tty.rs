@@ -212,7 +212,7 @@ impl Tty {
 
     /// Who was there when a wait was given up; a moment later the window is
     /// closed, and that changes everybody.
-    fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let all = Process::all().into_iter().filter(|process| process.pid != 1);
         let lines: Vec<String> = all.map(|process| process.to_string()).collect();
         format!("foreground {:?} of\n{}", self.foreground(), lines.join("\n"))

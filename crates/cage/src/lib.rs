@@ -118,6 +118,17 @@ impl fmt::Display for SpawnError {
 
 impl std::error::Error for SpawnError {}
 
+impl SpawnError {
+    /// The exit status that shells and `env` give to each failure.
+    pub fn status(&self) -> u8 {
+        match self {
+            SpawnError::NotFound { .. } => 127,
+            SpawnError::NotExecutable { .. } => 126,
+            SpawnError::Cwd { .. } | SpawnError::Os { .. } => 125,
+        }
+    }
+}
+
 /// The kernel's word for an error, without Rust's "(os error 2)".
 pub fn plain(error: &io::Error) -> String {
     let text = error.to_string();

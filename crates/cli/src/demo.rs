@@ -1,6 +1,6 @@
 //! `fullstop demo`: a hostile little agent, shown, stopped, and proven dead.
 
-use fullstop_cage::linux::{Held, descendants};
+use fullstop_cage::linux::{Held, descendants, is_alive};
 use fullstop_core::report::{Member, Report};
 use fullstop_core::signal::Signal;
 use std::io::{BufRead, BufReader};
@@ -62,17 +62,6 @@ fn wait_until_up(run: &mut Child) -> Result<(), String> {
     if lines == UP { Ok(()) } else { Err("the demo's agent did not come up".to_owned()) }
 }
 
-/// Alive, and the same process: start times are those of the tree shown.
-fn is_alive(member: &Member) -> bool {
-    descendants(member.ppid).iter().any(|now| now == member)
-        || std::fs::read_to_string(format!("/proc/{}/stat", member.pid)).is_ok_and(|stat| {
-            let rest = stat.rsplit(')').next().unwrap_or_default();
-            let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-            fields.first() != Some(&"Z")
-                && fields.get(19) == Some(&member.start_ticks.to_string().as_str())
-        })
-}
-
 fn print_below(tree: &[Member], parent: i32, indent: &str) {
     let children: Vec<_> = tree.iter().filter(|member| member.ppid == parent).collect();
     for (place, child) in children.iter().enumerate() {
@@ -94,8 +83,5 @@ fn print_report(report: &Report) {
         );
     }
     let proof = report.proof.map_or("none".to_owned(), |proof| proof.to_string());
-    println!(
-        "  {:>5} ms  {:?}: {}, proof: {proof}",
-        report.elapsed_ms, report.state, report.reason
-    );
+    println!("  {:>5} ms  {}: {}, proof: {proof}", report.elapsed_ms, report.state, report.reason);
 }

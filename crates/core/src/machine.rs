@@ -207,6 +207,13 @@ impl Climb {
             Climb::Soft { deadline, .. } | Climb::Kill { deadline } => *deadline,
         }
     }
+
+    pub fn current_step(&self) -> Option<&Step> {
+        match self {
+            Climb::Soft { ladder, step, .. } => ladder.soft().get(*step),
+            Climb::Kill { .. } => None,
+        }
+    }
 }
 
 /// The table. Whatever is not listed changes nothing: a late fact about a run
@@ -481,14 +488,5 @@ fn order(step: &Step, leader: Leader) -> Option<Effect> {
         Action::CloseStdin | Action::Input(_) if gone => None,
         Action::CloseStdin => Some(Effect::CloseStdin),
         Action::Input(text) => Some(Effect::WriteInput(text.clone())),
-    }
-}
-
-impl Climb {
-    pub fn current_step(&self) -> Option<&Step> {
-        match self {
-            Climb::Soft { ladder, step, .. } => ladder.soft().get(*step),
-            Climb::Kill { .. } => None,
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! How a run ended, for people and programs. The field names are stable.
 
 use crate::id::Id;
-use crate::words::{Exit, Proof, Reason};
+use crate::words::{Exit, Proof, Reason, kebab_display};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a field changes its meaning; new fields do not raise it.
@@ -50,6 +50,8 @@ pub enum CageKind {
     Cgroup,
     Tree,
 }
+
+kebab_display!(Verdict, CageKind);
 
 /// A step that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 use crate::signal::Signal;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::ops::Add;
 use std::time::Duration;
 
@@ -83,12 +82,13 @@ pub enum OnExit {
 
 macro_rules! kebab_display {
     ($($name:ident),*) => {$(
-        impl fmt::Display for $name {
+        impl std::fmt::Display for $name {
             /// The same word that stands in a report.
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.serialize(f)
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                serde::Serialize::serialize(self, f)
             }
         }
     )*};
 }
-kebab_display!(Reason, Proof, OnExit);
+pub(crate) use kebab_display;
+kebab_display!(Reason, Proof);

@@ -9,6 +9,7 @@ use fullstop_core::words::{Exit, Reason};
 pub const STUCK: u8 = 120;
 pub const TIMED_OUT: u8 = 124;
 pub const FAILED: u8 = 125;
+pub const KILLED: u8 = 137;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -35,14 +36,17 @@ impl Ending {
 
     fn of_leader(leader: Leader) -> Ending {
         match leader {
-            Leader::Gone(Exit::Code(code)) => {
-                Ending::Code(u8::try_from(code & 0xff).unwrap_or(FAILED))
-            }
+            Leader::Gone(exit) => Ending::of_exit(exit),
+            Leader::Alive | Leader::Unborn => Ending::Code(KILLED),
+        }
+    }
+
+    pub fn of_exit(exit: Exit) -> Ending {
+        match exit {
+            Exit::Code(code) => Ending::Code(u8::try_from(code & 0xff).unwrap_or(FAILED)),
             // Whoever kills us with SIGKILL should look different from us.
-            Leader::Gone(Exit::Signal(Signal::KILL) | Exit::Unknown)
-            | Leader::Alive
-            | Leader::Unborn => Ending::Code(137),
-            Leader::Gone(Exit::Signal(signal)) => Ending::Signal(signal),
+            Exit::Signal(Signal::KILL) | Exit::Unknown => Ending::Code(KILLED),
+            Exit::Signal(signal) => Ending::Signal(signal),
         }
     }
 

@@ -18,7 +18,6 @@ use fullstop_cage::linux::{
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, OFlags, open};
 use rustix::process::getpid;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -119,9 +118,7 @@ impl Front {
 
     /// The guard writes the report and shows what is to be shown.
     fn let_go(&self, spec: &Spec) {
-        if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
-            null_over(&null, &[0, 1, 2]);
-        }
+        null_over(&[0, 1, 2]);
         let mut keep = vec![self.signals.as_fd().as_raw_fd()];
         keep.extend(self.guard.pidfd().map(|fd| fd.as_raw_fd()));
         keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
@@ -143,14 +140,12 @@ impl Front {
         loop {
             match wait_any() {
                 Waited::Changed { pid, change } if pid == self.guard.pid() => match change {
-                    Change::Exited(Exit::Code(code)) => {
-                        return Some(Ending::Code(u8::try_from(code).unwrap_or(FAILED)));
+                    Change::Exited(exit) => {
+                        if exit == Exit::Signal(Signal::KILL) {
+                            outlive_keeper();
+                        }
+                        return Some(Ending::of_exit(exit));
                     }
-                    Change::Exited(Exit::Signal(Signal::KILL) | Exit::Unknown) => {
-                        outlive_keeper();
-                        return Some(Ending::Code(137));
-                    }
-                    Change::Exited(Exit::Signal(signal)) => return Some(Ending::Signal(signal)),
                     Change::Stopped(signal) if self.terminal.is_some() => stop_self_by(signal),
                     Change::Stopped(_) | Change::Continued => {}
                 },

@@ -21,7 +21,6 @@ use fullstop_core::report::{CageKind, Member};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, Proof, Reason};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -149,9 +148,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
 impl Guard<'_> {
     /// The command's descriptors are the command's alone; only stderr is kept.
     fn let_go(&self) {
-        if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
-            null_over(&null, &[0, 1]);
-        }
+        null_over(&[0, 1]);
         let mut keep = vec![self.signals.as_fd().as_raw_fd(), self.bell.as_fd().as_raw_fd()];
         keep.push(self.lifeline.descriptor());
         keep.extend(self.keeper.pidfd().map(|fd| fd.as_raw_fd()));
@@ -332,7 +329,7 @@ impl Guard<'_> {
                     self.record.cage = cage;
                     self.leader = fd.and_then(|fd| Held::newborn(pid, Some(fd)));
                     if self.spec.loudness == Loudness::Verbose {
-                        say!("run {} leader {pid} cage {}", self.spec.id, word(cage));
+                        say!("run {} leader {pid} cage {}", self.spec.id, cage);
                     }
                 }
                 ToGuard::State { state, alive } => {
@@ -475,9 +472,7 @@ impl Guard<'_> {
         }
         let _ = rustix::process::setsid();
         disguise(NAME);
-        if let Ok(null) = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
-            null_over(&null, &[0, 1, 2]);
-        }
+        null_over(&[0, 1, 2]);
         self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.terminal = None;
         while !engine.state.is_over() {
@@ -531,13 +526,6 @@ fn patience(spec: &Spec) -> Duration {
     const SLACK: Duration = Duration::from_secs(1);
     let ladder = &spec.plan.ladder;
     ladder.total() + ladder.kill_patience() + SLACK
-}
-
-fn word(cage: CageKind) -> &'static str {
-    match cage {
-        CageKind::Cgroup => "cgroup",
-        CageKind::Tree => "tree",
-    }
 }
 
 fn left_by_itself(state: &State) -> bool {

@@ -251,18 +251,3 @@ fn execute(exec: &mut Exec, command: &Command) -> (Stage, i32) {
     }
     refused.map_or((Stage::NotFound, 0), |which| (Stage::Exec, which))
 }
-
-/// A census may hold many pidfds. Called once the leader has its own limits.
-pub fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-}
-
-/// The last step races with forks: whoever may, goes first. Others are told no,
-/// and race all the same.
-pub fn raise_priority() {
-    let _ = rustix::process::setpriority_process(None, -20);
-    // Where sessions are scheduled as groups, it is the group's turn that counts.
-    let _ = std::fs::write("/proc/self/autogroup", "-20");
-}

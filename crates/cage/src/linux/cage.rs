@@ -1,11 +1,11 @@
 //! The Linux cage: a subreaper always, a cgroup where one can be had.
 
-use super::birth::{Birth, bear, raise_priority};
+use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
 use super::groups::own_group;
 use super::held::Held;
 use super::kin::{dead_children, descendants, survey};
-use super::last::LastStep;
+use super::last::{LastStep, raise_priority};
 use super::procfs::{self, Stat};
 use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};

@@ -1,13 +1,17 @@
 //! Letting go of descriptors: a held stdout is an EOF that never comes.
 
 use super::procfs::numbered_entries;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::fd::{AsRawFd, RawFd};
 
 /// Puts `/dev/null` over standard descriptors.
-pub fn null_over(null: impl AsFd, standard: &[RawFd]) {
+pub fn null_over(standard: &[RawFd]) {
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    let Ok(null) = null else { return };
     for &fd in standard {
         // SAFETY: duplicating over 0, 1 or 2 closes what the caller gives up here.
-        unsafe { libc::dup2(null.as_fd().as_raw_fd(), fd) };
+        unsafe { libc::dup2(null.as_raw_fd(), fd) };
     }
 }
 
@@ -42,4 +46,10 @@ fn close_between(first: RawFd, last: RawFd) {
             unsafe { libc::close(fd) };
         }
     }
+}
+
+/// A census may hold many pidfds. Called once the leader has its own limits.
+pub fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }

@@ -2,6 +2,7 @@
 
 use super::held::Held;
 use super::procfs::{self, Stat, numbered_entries, numbers, stat};
+use fullstop_core::report::Member;
 use rustix::process::getpid;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -47,9 +48,9 @@ fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
 
 /// Shows every proven descendant of ours to `visit`, parents first, with the
 /// children it has just before. Only the path to the current one is held, so that
-/// a wide tree costs no descriptors. `threads` says how many of its threads may
-/// have children; nothing means that it is passed over.
-pub fn walk(threads: impl Fn(&Held) -> Option<u32>, mut visit: impl FnMut(&Held)) {
+/// a wide tree costs no descriptors. `look` says how many of its threads may have
+/// children, and what else it has learned; nothing means that it is passed over.
+pub fn walk<T>(look: impl Fn(&Held) -> Option<(u32, T)>, mut visit: impl FnMut(&Held, T)) {
     let kin = Kin::now();
     let mut path: Vec<Held> = Vec::new();
     let mut ahead: Vec<(usize, i32)> = Vec::new();
@@ -63,9 +64,9 @@ pub fn walk(threads: impl Fn(&Held) -> Option<u32>, mut visit: impl FnMut(&Held)
             None => Held::child(pid),
         };
         let Some(held) = held else { continue };
-        let Some(threads) = threads(&held) else { continue };
+        let Some((threads, learned)) = look(&held) else { continue };
         let children = kin.children(pid, threads);
-        visit(&held);
+        visit(&held, learned);
         ahead.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
         path.push(held);
     }
@@ -73,12 +74,8 @@ pub fn walk(threads: impl Fn(&Held) -> Option<u32>, mut visit: impl FnMut(&Held)
 
 /// As [`walk`], with what /proc says of each.
 pub fn survey(mut visit: impl FnMut(&Held, &Stat)) {
-    let threads = |held: &Held| held.stat().map(|stat| stat.threads);
-    walk(threads, |held| {
-        if let Some(stat) = held.stat() {
-            visit(held, &stat);
-        }
-    });
+    let look = |held: &Held| held.stat().map(|stat| (stat.threads, stat));
+    walk(look, |held, stat| visit(held, &stat));
 }
 
 /// Our children, if there are any and every one of them is seen to be dead.
@@ -97,8 +94,14 @@ pub fn dead_children() -> Option<Vec<i32>> {
     only_dead.then_some(children)
 }
 
+/// Whether this very member still lives.
+pub fn is_alive(member: &Member) -> bool {
+    let same = |stat: Stat| stat.is_alive() && stat.start_ticks == member.start_ticks;
+    stat(member.pid).is_some_and(same)
+}
+
 /// The living descendants of any process, for showing a tree. Not for signals.
-pub fn descendants(of: i32) -> Vec<fullstop_core::report::Member> {
+pub fn descendants(of: i32) -> Vec<Member> {
     let kin = Kin::now();
     let mut seen = HashSet::new();
     let mut found = Vec::new();

@@ -42,6 +42,14 @@ struct Storm {
     last_birth: Instant,
 }
 
+/// The last step races with forks: whoever may, goes first. Others are told no,
+/// and race all the same.
+pub fn raise_priority() {
+    let _ = rustix::process::setpriority_process(None, -20);
+    // Where sessions are scheduled as groups, it is the group's turn that counts.
+    let _ = std::fs::write("/proc/self/autogroup", "-20");
+}
+
 #[derive(Debug)]
 pub struct LastStep {
     /// Who has been killed and not reaped by us yet: one look is enough for a while.
@@ -106,12 +114,12 @@ impl LastStep {
     fn kill_below(&mut self, thorough: bool) -> Round {
         let mut round = Round::default();
         let before = std::mem::take(&mut self.killed);
-        let threads = |held: &Held| match held {
+        let look = |held: &Held| match held {
             held if before.contains(&held.pid()) || held.is_dead() => None,
-            held if thorough => held.stat().map(|stat| stat.threads),
-            _ => Some(1),
+            held if thorough => held.stat().map(|stat| (stat.threads, ())),
+            _ => Some((1, ())),
         };
-        walk(threads, |held| self.kill(held, &mut round));
+        walk(look, |held, ()| self.kill(held, &mut round));
         self.killed.extend(before);
         round
     }

@@ -16,14 +16,13 @@ mod program;
 mod signals;
 mod wait;
 
-pub use birth::raise_descriptor_limit;
 pub use cage::{Blueprint, LinuxCage, Wanted, now};
-pub use descriptors::{close_all_but, null_over};
+pub use descriptors::{close_all_but, null_over, raise_descriptor_limit};
 pub use entry::fill_standard_descriptors;
 pub use fork::{Fork, fork};
 pub use groups::{group_of, own_group, own_session};
 pub use held::{Held, watch_parent};
-pub use kin::descendants;
+pub use kin::{descendants, is_alive};
 pub use origin::{Origin, disguise};
 pub use program::candidates;
 pub use signals::{Heard, Mask, Signals, die_of, hold, leave, shield, stop_self_by};

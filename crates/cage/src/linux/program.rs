@@ -65,17 +65,6 @@ fn interpreter(path: &CStr) -> Option<String> {
     line.split_ascii_whitespace().next().map(str::to_owned)
 }
 
-/// The exit status that shells and `env` give to each failure.
-impl SpawnError {
-    pub fn status(&self) -> u8 {
-        match self {
-            SpawnError::NotFound { .. } => 127,
-            SpawnError::NotExecutable { .. } => 126,
-            SpawnError::Cwd { .. } | SpawnError::Os { .. } => 125,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
