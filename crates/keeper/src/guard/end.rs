@@ -1,0 +1,155 @@
+//! How a guard ends: in order, or in place of a keeper that was killed.
+
+use super::Guard;
+use crate::ending::Ending;
+use crate::engine::{Engine, timespec};
+use crate::keeper::NAME;
+use crate::lifeline::Outcome;
+use crate::record::Record;
+use crate::spec::Loudness;
+use fullstop_cage::Cage as _;
+use fullstop_cage::linux::{Fork, Held, LinuxCage, disguise, fork, hold, leave, null_over};
+use fullstop_core::machine::{Input, Leader, Rest, State};
+use fullstop_core::report::{CageKind, Member};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::{Exit, Proof, Reason};
+use rustix::event::{PollFd, PollFlags, poll};
+
+impl Guard<'_> {
+    /// The outcome of a keeper that has ended its run but could not say so.
+    pub(super) fn untold_outcome(&mut self) -> Option<Outcome> {
+        if !self.left_in_order {
+            return None;
+        }
+        let exit = self.leader.as_ref().and_then(Held::exit).unwrap_or(Exit::Unknown);
+        let proof = match self.record.cage {
+            CageKind::Cgroup => Proof::CgroupEmpty,
+            CageKind::Tree => Proof::NoChildren,
+        };
+        let reason = self.state.reason().unwrap_or(Reason::Exited);
+        let state = State::Ended { reason, leader: Leader::Gone(exit), proof };
+        self.reported = true;
+        Some(Outcome { state, error: None, named: Vec::new(), count: 0 })
+    }
+
+    /// The keeper is dead and the tree is ours: end it, at once.
+    pub(super) fn take_over(&mut self) -> Ending {
+        let leader = self.leader.take();
+        let known = leader.as_ref().and_then(Held::exit);
+        let cage = LinuxCage::adopt(&self.blueprint, self.mask, leader);
+        let record = std::mem::replace(&mut self.record, Record::new());
+        let state = self.state.clone();
+        let mut engine = Engine::new(self.spec.plan.clone(), state, cage, record);
+        engine.record.cage = engine.cage.kind();
+        engine.tell(Input::KeeperDied);
+        if let Some(exit) = known {
+            engine.tell(Input::LeaderExited { exit, rest: Rest::Alive });
+        }
+        loop {
+            engine.look();
+            engine.tick();
+            if engine.state.is_over() || matches!(engine.state, State::Stuck { .. }) {
+                break;
+            }
+            engine.press();
+            let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
+            let wait = engine.patience().map(timespec);
+            let _ = poll(&mut fds, wait.as_ref());
+            while self.signals.next().is_some() {}
+        }
+        engine.record.error = Some("the keeper was killed; its guard ended the run".to_owned());
+        let report = engine.record.report(self.spec, &engine.state);
+        self.reported = true;
+        self.warning = self.spec.write_report(&report);
+        if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {
+            say!("the keeper was killed; the run was ended in its place");
+        }
+        let outcome = Outcome {
+            state: engine.state.clone(),
+            error: None,
+            count: report.survivors.len(),
+            named: report.survivors,
+        };
+        if matches!(engine.state, State::Stuck { .. }) {
+            self.leave_a_follower(engine);
+        }
+        self.finish(&outcome)
+    }
+
+    /// We must return, but the run stays tracked and is tried again.
+    fn leave_a_follower(&mut self, mut engine: Engine<LinuxCage>) {
+        if !engine.cage.follow(&engine.record.survivors)
+            || !matches!(fork(Signal::CHLD), Ok(Fork::Child))
+        {
+            return;
+        }
+        let _ = rustix::process::setsid();
+        disguise(NAME);
+        null_over(&[0, 1, 2]);
+        self.spec.report.take_if(|sink| !sink.is_replaceable());
+        self.terminal = None;
+        while !engine.state.is_over() {
+            let wait = engine.patience().map(timespec);
+            let _ = poll(&mut [], wait.as_ref());
+            engine.look();
+            engine.tick();
+        }
+        let report = engine.record.report(self.spec, &engine.state);
+        self.spec.write_report(&report);
+        leave(0)
+    }
+
+    /// Says what must be said, gives the terminal back.
+    pub(super) fn finish(&mut self, outcome: &Outcome) -> Ending {
+        hold(&[Signal::TTOU]);
+        if let Some(terminal) = &mut self.terminal {
+            terminal.clear();
+            // A command that left by itself has left the terminal as it wanted it.
+            if !left_by_itself(&outcome.state) {
+                terminal.restore();
+            }
+        }
+        let error = outcome.error.as_ref().map(|(_, why)| why.clone());
+        // A keeper that died before it had written the report leaves that to us.
+        if !self.reported && outcome.state.reason().is_some() {
+            self.record.error.clone_from(&error);
+            if matches!(outcome.state, State::Released { .. }) {
+                self.record.released.clone_from(&outcome.named);
+            }
+            let report = self.record.report(self.spec, &outcome.state);
+            self.warning = self.spec.write_report(&report);
+        }
+        for why in error.into_iter().chain(self.warning.take()) {
+            say!("{why}");
+        }
+        match &outcome.state {
+            State::Stuck { .. } => name(outcome, "still alive", "stuck"),
+            State::Released { .. } if outcome.count > 0 => {
+                name(outcome, "released", "released, not stopped");
+            }
+            _ => {}
+        }
+        Ending::of(outcome, self.asked)
+    }
+}
+
+fn left_by_itself(state: &State) -> bool {
+    let reason = state.reason() == Some(Reason::Exited);
+    reason && matches!(state.leader(), Leader::Gone(Exit::Code(_)))
+}
+
+fn name(outcome: &Outcome, what: &str, verdict: &str) {
+    if outcome.count == 0 {
+        return say!("{verdict}: somebody is {what} who cannot be seen from here");
+    }
+    let processes = if outcome.count == 1 { "process" } else { "processes" };
+    say!("{verdict}: {} {processes} {what}", outcome.count);
+    for Member { pid, state, wchan, command, .. } in &outcome.named {
+        let wchan = wchan.as_deref().unwrap_or("?");
+        say!("  pid {pid} state {state} in {wchan}: {command}");
+    }
+    let more = outcome.count - outcome.named.len();
+    if more > 0 {
+        say!("  and {more} more");
+    }
+}

@@ -1,0 +1,284 @@
+//! The guard: the keeper's parent, and in the foreground `fullstop run` itself.
+//!
+//! It passes signals on, waits, and ends as the command did. If the keeper dies,
+//! the whole tree becomes its own, and it ends it at once.
+
+mod end;
+mod hearing;
+
+use crate::ending::{Ending, FAILED};
+use crate::engine::timespec;
+use crate::keeper::{Inheritance, keep};
+use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
+use crate::record::{Record, Sink};
+use crate::spec::{Loudness, Spec};
+use crate::terminal::Terminal;
+use fullstop_cage::linux::{
+    Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, fork, now, null_over,
+    wait_for,
+};
+use fullstop_core::machine::{Leader, State};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::{Exit, Moment};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{getpid, set_child_subreaper};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// A stop that is over sooner than this is not worth a line.
+const SHOW_AFTER: Duration = Duration::from_millis(300);
+const SHOW_EVERY: Duration = Duration::from_millis(200);
+
+/// What the process that becomes the guard brings along.
+pub struct Post {
+    pub mask: Mask,
+    pub signals: Signals,
+    pub terminal: Option<Terminal>,
+    /// Whose death means that nobody wants the run any more.
+    pub hosts: Vec<OwnedFd>,
+}
+
+struct Guard<'a> {
+    spec: &'a mut Spec,
+    blueprint: Blueprint,
+    mask: Mask,
+    signals: Signals,
+    terminal: Option<Terminal>,
+    lifeline: Lifeline,
+    bell: Bell,
+    keeper: Held,
+    leader: Option<Held>,
+    record: Record,
+    /// The last state the keeper told.
+    state: State,
+    alive: usize,
+    stopping_since: Option<Moment>,
+    /// What the leader was last stopped by.
+    last_stop: Option<Signal>,
+    stops_heard: bool,
+    /// The signal that first asked for a stop.
+    asked: Option<Signal>,
+    outcome: Option<Outcome>,
+    /// The report is written, or could not be.
+    reported: bool,
+    warning: Option<String>,
+    /// The keeper exited by itself: there was nothing left to keep.
+    left_in_order: bool,
+    /// What the keeper has had no room for yet.
+    unsent: VecDeque<ToKeeper>,
+    /// When a keeper that was asked to stop is not waited for any longer.
+    give_up: Option<Moment>,
+}
+
+/// Guards one run from before its birth to its end.
+pub fn guard(spec: &mut Spec, post: Post) -> Ending {
+    match begin(spec, post) {
+        Ok(mut guard) => guard.watch(),
+        Err(why) => {
+            say!("{why}");
+            Ending::Code(FAILED)
+        }
+    }
+}
+
+fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
+    let Post { mask, signals, terminal, hosts } = post;
+    let blueprint = Blueprint::new(spec.cage, &format!("fullstop-{}", spec.id));
+    let (ours, theirs) = Lifeline::pair().map_err(|error| format!("socketpair: {error}"))?;
+    let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
+    let record = Record::new();
+    set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
+    // The keeper's death must wake a guard that was stopped by Ctrl-Z.
+    let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {error}"))?;
+    let keeper = match forked {
+        Fork::Parent(keeper) => keeper,
+        Fork::Child => {
+            drop(ours);
+            let own_session = terminal.is_none();
+            let shows = terminal.is_some() && spec.loudness > Loudness::Quiet;
+            let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
+            drop((terminal, signals));
+            let guard = Held::parent();
+            keep(Inheritance {
+                spec,
+                blueprint: &blueprint,
+                mask,
+                lifeline: theirs,
+                bell,
+                hosts,
+                guard,
+                own_session,
+                watched,
+                record,
+            })
+        }
+    };
+    drop((theirs, hosts));
+    let state = State::Running { leader: Leader::Alive, deadline: None };
+    let give_up = spec.plan.timeout.map(|timeout| now() + timeout + patience(spec));
+    let guard = Guard {
+        spec,
+        blueprint,
+        mask,
+        signals,
+        terminal,
+        lifeline: ours,
+        bell,
+        keeper,
+        leader: None,
+        record,
+        state,
+        alive: 0,
+        stopping_since: None,
+        last_stop: None,
+        stops_heard: false,
+        asked: None,
+        outcome: None,
+        reported: false,
+        warning: None,
+        left_in_order: false,
+        unsent: VecDeque::new(),
+        give_up,
+    };
+    guard.let_go();
+    Ok(guard)
+}
+
+impl Guard<'_> {
+    /// The command's descriptors are the command's alone; only stderr is kept.
+    fn let_go(&self) {
+        null_over(&[0, 1]);
+        let mut keep = vec![self.signals.as_fd().as_raw_fd(), self.bell.as_fd().as_raw_fd()];
+        keep.push(self.lifeline.descriptor());
+        keep.extend(self.keeper.pidfd().map(|fd| fd.as_raw_fd()));
+        keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
+        keep.extend(self.spec.report.as_ref().map(Sink::descriptor));
+        close_all_but(&keep);
+    }
+
+    fn watch(&mut self) -> Ending {
+        loop {
+            self.sleep();
+            let stopped = self.hear_keeper();
+            let continued = self.hear_signals();
+            if self.keeper_died() {
+                // It may have told us its outcome with its last breath.
+                self.hear_keeper();
+                let stuck = |outcome: &Outcome| matches!(outcome.state, State::Stuck { .. });
+                let outcome = self.outcome.take().filter(|outcome| !stuck(outcome));
+                return match outcome.or_else(|| self.untold_outcome()) {
+                    Some(outcome) => self.finish(&outcome),
+                    None => self.take_over(),
+                };
+            }
+            // The keeper of a stuck run stays; any other is waited for, so that
+            // nothing of ours is left when we return.
+            let stuck = |outcome: &mut Outcome| matches!(outcome.state, State::Stuck { .. });
+            if self.reported
+                && let Some(outcome) = self.outcome.take_if(stuck)
+            {
+                return self.finish(&outcome);
+            }
+            self.last_stop = stopped.or(self.last_stop);
+            if stopped.is_some() || continued {
+                self.stop_with_leader();
+            }
+            self.show();
+        }
+    }
+
+    fn sleep(&self) {
+        let showing = self.terminal.is_some() && self.stopping_since.is_some();
+        let show = showing.then_some(SHOW_EVERY);
+        let give_up = self.give_up.map(|at| at.since(now()));
+        let wait = show.into_iter().chain(give_up).min().map(timespec);
+        let mut fds =
+            vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
+        if !self.unsent.is_empty() {
+            fds.push(PollFd::new(&self.lifeline, PollFlags::OUT));
+        }
+        fds.extend(self.keeper.pidfd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let _ = poll(&mut fds, wait.as_ref());
+    }
+
+    /// Returns the signal the leader was stopped by, if that is the last word.
+    fn hear_keeper(&mut self) -> Option<Signal> {
+        let mut stopped = None;
+        self.bell.silence();
+        while let Came::Message(message, fd) = self.lifeline.receive() {
+            match message {
+                ToGuard::Born { pid, cage } => {
+                    self.record.cage = cage;
+                    self.leader = fd.and_then(|fd| Held::newborn(pid, Some(fd)));
+                    if self.spec.loudness == Loudness::Verbose {
+                        say!("run {} leader {pid} cage {}", self.spec.id, cage);
+                    }
+                }
+                ToGuard::State { state, alive } => {
+                    self.stopping_since.get_or_insert_with(now);
+                    self.state = state;
+                    self.alive = alive;
+                }
+                ToGuard::Step(step) => {
+                    if self.spec.loudness == Loudness::Verbose {
+                        say!(
+                            "{} ms: {}, {} alive, {} signalled",
+                            step.at_ms,
+                            step.step,
+                            step.alive,
+                            step.signalled
+                        );
+                    }
+                    self.record.steps.push(step);
+                }
+                ToGuard::Leftovers(mut some) => self.record.leftovers.append(&mut some),
+                ToGuard::LeaderStopped(signal) => stopped = Some(signal),
+                ToGuard::Outcome(outcome) => self.outcome = Some(outcome),
+                ToGuard::Reported { warning } => {
+                    self.reported = true;
+                    self.warning = warning;
+                }
+            }
+        }
+        stopped
+    }
+
+    /// Waits for it only when it is dead: then the tree is already ours.
+    fn keeper_died(&mut self) -> bool {
+        match wait_for(self.keeper.pid()) {
+            Waited::Changed { change: Change::Exited(exit), .. } => {
+                self.left_in_order = exit == Exit::Code(0);
+                return true;
+            }
+            Waited::Nobody => return true,
+            Waited::Changed { change: Change::Stopped(_), .. } => {
+                let _ = self.keeper.send(Signal::CONT);
+            }
+            Waited::Changed { .. } | Waited::NotYet | Waited::Unknown => {}
+        }
+        if self.give_up.is_some_and(|at| at <= now()) {
+            let _ = self.keeper.send(Signal::KILL);
+        }
+        false
+    }
+
+    fn show(&mut self) {
+        let Some(since) = self.stopping_since else { return };
+        let now = now();
+        if self.spec.loudness == Loudness::Quiet || now.since(since) < SHOW_AFTER {
+            return;
+        }
+        if let Some(terminal) = &mut self.terminal {
+            terminal.show(&self.state, self.alive, now);
+        }
+    }
+}
+
+/// How long a stop may take before its keeper is not waited for any longer.
+fn patience(spec: &Spec) -> Duration {
+    /// What a healthy keeper may need beyond its ladder.
+    const SLACK: Duration = Duration::from_secs(1);
+    let ladder = &spec.plan.ladder;
+    ladder.total() + ladder.kill_patience() + SLACK
+}
