@@ -122,9 +122,7 @@ impl<C: Cage> Engine<C> {
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
         self.rest_after(round);
-        let first = self.record.steps.last().is_none_or(|last| last.step != STEP);
-        // A cage that never held anybody is closed without a word.
-        if first && round != Round::default() {
+        if self.record.steps.last().is_none_or(|last| last.step != STEP) {
             self.record.step(STEP.to_owned(), now, round);
         }
     }

@@ -47,6 +47,10 @@ impl Record {
 
     pub fn step(&mut self, step: String, at: Moment, round: Round) {
         let Round { alive, signalled } = round;
+        // A step that met nobody is not worth a word: the last ones were dying.
+        if alive == 0 && signalled == 0 {
+            return;
+        }
         self.steps.push(Taken { step, at_ms: self.ms_until(at), alive, signalled });
     }
 

@@ -173,9 +173,9 @@ impl LinuxCage {
         if self.walked.replace(Instant::now()).is_none() {
             raise_priority();
         }
-        // Held whatever /proc shows.
-        let _ = self.leader().map(|leader| leader.send(Signal::KILL));
         let round = self.last.round();
+        // Held, and so killed, whatever /proc shows.
+        let _ = self.leader().map(|leader| leader.send(Signal::KILL));
         self.nobody_new = round.alive == 0;
         round
     }
@@ -221,13 +221,21 @@ impl LinuxCage {
     /// Sends to every proven member that `meant` picks. All are held before the
     /// first is told: whoever falls at once must not take others out of sight.
     fn signal_tree(&self, signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
+        /// Whoever lives so shortly that all are dead when looked at has left its
+        /// children to us meanwhile: they are there when looked at again.
+        const LOOKS: usize = 8;
         let mut members = Vec::new();
         let mut seen = HashSet::new();
-        survey(|held, stat| {
-            if stat.is_alive() && seen.insert(stat.pid) {
-                members.extend(held.keep().filter(|_| meant(stat)));
+        for _ in 0..LOOKS {
+            survey(|held, stat| {
+                if stat.is_alive() && seen.insert(stat.pid) {
+                    members.extend(held.keep().filter(|_| meant(stat)));
+                }
+            });
+            if !seen.is_empty() {
+                break;
             }
-        });
+        }
         for held in self.others_inside(&seen) {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
                 seen.insert(stat.pid);
