@@ -107,8 +107,8 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         early: Vec::new(),
         told: Told::default(),
     };
-    keeper.give_birth();
-    keeper.live();
+    let woken = keeper.give_birth();
+    keeper.live(woken);
     leave(0)
 }
 
@@ -150,7 +150,8 @@ fn prepare(
 }
 
 impl Keeper<'_> {
-    fn give_birth(&mut self) {
+    /// Returns whether there is something to look at already.
+    fn give_birth(&mut self) -> bool {
         // A stop that came while the cage was made is obeyed before anybody is born.
         self.hear_guard();
         self.engine.tell(Input::CageReady);
@@ -166,9 +167,11 @@ impl Keeper<'_> {
         }
         // From here on the command is on its own, and so are we.
         let _ = rustix::process::setsid();
+        let woken = self.forget_the_group();
         disguise(NAME);
         self.let_go();
         raise_descriptor_limit();
+        woken
     }
 
     /// Closes whatever belongs to the command.
@@ -184,9 +187,18 @@ impl Keeper<'_> {
         close_all_but(&keep);
     }
 
-    fn live(&mut self) {
+    /// What was sent to the caller's group while we were in it is the guard's to
+    /// tell. It cannot be known by its sender: a signal that comes during a fork
+    /// reaches the child without one. Returns whether there was any, or a SIGCHLD.
+    fn forget_the_group(&self) -> bool {
+        std::iter::from_fn(|| self.signals.next()).count() > 0
+    }
+
+    fn live(&mut self, mut woken: bool) {
         loop {
-            self.sleep();
+            if !std::mem::take(&mut woken) {
+                self.sleep();
+            }
             // Heard before looking, or a SIGCHLD that comes between would be lost;
             // the guard after looking, which alone tells that the command runs.
             self.hear_signals();
@@ -236,8 +248,7 @@ impl Keeper<'_> {
     /// A keeper takes these as a request, not as an order to die.
     fn hear_signals(&mut self) {
         while let Some(heard) = self.signals.next() {
-            // A Ctrl-C of the moment before we left the session is the command's.
-            if heard.signal != Signal::CHLD && !heard.by_kernel {
+            if heard.signal != Signal::CHLD {
                 self.engine.tell(Input::Ask(Ask::Plain));
             }
         }

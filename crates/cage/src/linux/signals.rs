@@ -131,13 +131,15 @@ pub fn stop_self_by(signal: Signal) {
         Signal::TSTP | Signal::TTIN | Signal::TTOU => signal,
         _ => Signal::STOP,
     };
-    // It may be held back, to be heard instead; now it is to take effect.
+    // It may be held back, to be heard instead; now it is to take effect. First sent,
+    // then let in: the terminal's, if it still waits, is then the same one, and not a
+    // second stop once the first was continued.
     let set = set_of(&[signal]);
     // SAFETY: the set is valid; our own pid, and no memory is touched.
     unsafe {
         let mut before = set_of(&[]);
-        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, &raw mut before);
         libc::kill(libc::getpid(), signal.number());
+        libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, &raw mut before);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
     }
 }
