@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 
 /// Seven letters of time (32 ticks a second, good for 34 years), six of chance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -32,6 +33,20 @@ fn push_letters(text: &mut String, value: u64, count: u32) {
     for place in (0..count).rev() {
         let digit = (value >> (5 * place)) & 31;
         text.push(char::from(LETTERS[usize::from(digit as u8)]));
+    }
+}
+
+/// Not an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoId;
+
+impl FromStr for Id {
+    type Err = NoId;
+
+    fn from_str(text: &str) -> Result<Id, NoId> {
+        let length = (TIME_LETTERS + CHANCE_LETTERS) as usize;
+        let fine = text.len() == length && text.bytes().all(|letter| LETTERS.contains(&letter));
+        if fine { Ok(Id(text.to_owned())) } else { Err(NoId) }
     }
 }
 

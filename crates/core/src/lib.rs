@@ -5,6 +5,7 @@
 
 pub mod duration;
 pub mod id;
+pub mod identity;
 pub mod ladder;
 pub mod machine;
 mod mistake;

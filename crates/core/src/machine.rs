@@ -120,6 +120,8 @@ pub enum Ask {
     Signal(Signal),
     /// This signal came from the terminal, so the leader has it already.
     Terminal(Signal),
+    /// By somebody who can be answered, for this reason. Given twice it is one.
+    Order(Reason),
 }
 
 /// An order.
@@ -343,14 +345,15 @@ fn with_leader(state: State, leader: Leader) -> State {
 fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect>) {
     let leader = state.leader();
     let (ladder, heard) = match ask {
-        Ask::Plain => (plan.ladder.clone(), false),
+        Ask::Plain | Ask::Order(_) => (plan.ladder.clone(), false),
         Ask::Terminal(Signal::HUP) => (plan.ladder.starting_with(Signal::HUP), true),
         // The command has it; what it makes of a Ctrl-C is its own business.
         Ask::Terminal(_) if leader == Leader::Alive => return (state, vec![]),
         // Where there is no command to make anything of it, it is an ask like any.
         Ask::Signal(signal) | Ask::Terminal(signal) => (plan.ladder.starting_with(signal), false),
     };
-    let (state, mut effects) = begin(Reason::Stopped, ladder, leader, Some(now), now);
+    let reason = if let Ask::Order(reason) = ask { reason } else { Reason::Stopped };
+    let (state, mut effects) = begin(reason, ladder, leader, Some(now), now);
     if heard {
         for effect in &mut effects {
             if let Effect::Signal { signal: Signal::HUP, whom: Whom::Leader } = effect {
@@ -362,6 +365,10 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
 }
 
 fn asked_again(plan: &Plan, mut stop: Stop, ask: Ask, now: Moment) -> (State, Vec<Effect>) {
+    // Whoever gives orders can say kill; a second stop joins the first.
+    if matches!(ask, Ask::Order(_)) {
+        return (State::Stopping(stop), vec![]);
+    }
     let first = *stop.asked.get_or_insert(now);
     let hup = matches!(ask, Ask::Signal(Signal::HUP) | Ask::Terminal(Signal::HUP));
     let joins = hup || now.since(first) < JOIN_WINDOW;

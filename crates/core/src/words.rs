@@ -53,8 +53,12 @@ pub enum Reason {
     Killed,
     OverallTimeout,
     HostGone,
+    /// The group it was in was closed.
+    GroupClosed,
     SpawnFailed,
     KeeperDied,
+    /// The machine was started anew while the run was live.
+    Rebooted,
 }
 
 /// Why we may say that nothing of a run is alive.
@@ -65,9 +69,12 @@ pub enum Proof {
     NoChildren,
     /// The cgroup reads `populated 0`, and there is no living child either.
     CgroupEmpty,
-    /// Only the dead were seen, but somebody outside still holds their remains
-    /// (a tracer), so `wait` could not say ECHILD. Weaker, and said as such.
+    /// Only the dead were seen, but `wait` could not say ECHILD: somebody outside
+    /// holds their remains (a tracer), or they were never children of whoever
+    /// looked (a sweep). Weaker, and said as such.
     ScanClean,
+    /// No process outlives its kernel.
+    Rebooted,
 }
 
 /// What happens to the rest when the leader exits and others live.

@@ -7,7 +7,7 @@ use fullstop_core::machine::{
     Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom, decide,
 };
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Exit, Moment, OnExit, Proof};
+use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -52,6 +52,7 @@ fn inputs() -> impl Strategy<Value = Input> {
     let rest = prop_oneof![4 => Just(Rest::Alive), 1 => proofs().prop_map(Rest::Gone)];
     let ask = prop_oneof![
         Just(Ask::Plain),
+        Just(Ask::Order(Reason::GroupClosed)),
         signals().prop_map(Ask::Signal),
         prop_oneof![Just(Signal::INT), Just(Signal::QUIT), Just(Signal::HUP)]
             .prop_map(Ask::Terminal),

@@ -98,6 +98,8 @@ fn facts(state: &State) -> Vec<(&'static str, Input, OnExit, Moment)> {
         ("ask hup, later", ask(Ask::Signal(Signal::HUP)), stop, later),
         ("ask int from terminal, later", ask(Ask::Terminal(Signal::INT)), stop, later),
         ("ask hup from terminal, later", ask(Ask::Terminal(Signal::HUP)), stop, later),
+        ("order", ask(Ask::Order(Reason::GroupClosed)), stop, soon),
+        ("order, later", ask(Ask::Order(Reason::GroupClosed)), stop, later),
         ("kill", Input::Kill, stop, soon),
         ("forward usr1", Input::Forward(Signal::USR1), stop, soon),
         ("host-gone", Input::HostGone, stop, soon),

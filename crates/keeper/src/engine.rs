@@ -2,7 +2,7 @@
 //! to the cage. Used by the keeper, and by the guard once the keeper is dead.
 
 use crate::feed::Feed;
-use crate::record::Record;
+use crate::notes::Notes;
 use fullstop_cage::linux::now;
 use fullstop_cage::{Cage, Command, Round, SpawnError};
 use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
@@ -24,7 +24,7 @@ pub struct Engine<C> {
     plan: Plan,
     pub state: State,
     pub cage: C,
-    pub record: Record,
+    pub notes: Notes,
     command: Option<Command>,
     pub feed: Option<Feed>,
     pub failure: Option<(u8, String)>,
@@ -43,12 +43,12 @@ pub struct News {
 }
 
 impl<C: Cage> Engine<C> {
-    pub fn new(plan: Plan, state: State, cage: C, record: Record) -> Engine<C> {
+    pub fn new(plan: Plan, state: State, cage: C, notes: Notes) -> Engine<C> {
         Engine {
             plan,
             state,
             cage,
-            record,
+            notes,
             command: None,
             feed: None,
             failure: None,
@@ -83,11 +83,11 @@ impl<C: Cage> Engine<C> {
             Effect::Spawn => self.spawn(),
             Effect::Signal { signal, whom } => {
                 let round = self.cage.signal(signal, whom);
-                self.record.step(format!("{signal}@{}", word(whom)), now, round);
+                self.notes.step(format!("{signal}@{}", word(whom)), now, round);
             }
             Effect::Heard(signal) => {
                 let alive = self.cage.census().len();
-                self.record.step(format!("{signal}@leader"), now, Round { alive, signalled: 0 });
+                self.notes.step(format!("{signal}@leader"), now, Round { alive, signalled: 0 });
             }
             Effect::Forward(signal) => self.cage.forward(signal),
             Effect::CloseStdin => {
@@ -103,10 +103,10 @@ impl<C: Cage> Engine<C> {
                 self.quiet_step("input", now);
             }
             Effect::Kill => self.kill(now),
-            Effect::Release => self.record.released = self.cage.release(),
+            Effect::Release => self.notes.released = self.cage.release(),
             Effect::Report => {
                 if matches!(self.state, State::Stuck { .. }) {
-                    self.record.survivors = self.cage.census();
+                    self.notes.survivors = self.cage.census();
                 }
             }
         }
@@ -114,7 +114,7 @@ impl<C: Cage> Engine<C> {
 
     fn quiet_step(&mut self, step: &str, now: Moment) {
         let alive = self.cage.census().len();
-        self.record.step(step.to_owned(), now, Round { alive, signalled: 0 });
+        self.notes.step(step.to_owned(), now, Round { alive, signalled: 0 });
     }
 
     fn kill(&mut self, now: Moment) {
@@ -122,22 +122,22 @@ impl<C: Cage> Engine<C> {
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
         self.rest_after(round);
-        if self.record.steps.last().is_none_or(|last| last.step != STEP) {
-            self.record.step(STEP.to_owned(), now, round);
+        if self.notes.steps.last().is_none_or(|last| last.step != STEP) {
+            self.notes.step(STEP.to_owned(), now, round);
         }
     }
 
     fn spawn(&mut self) {
         let Some(command) = self.command.take() else { return };
         let spawned = self.cage.spawn(command);
-        self.record.cage = self.cage.kind();
+        self.notes.cage = self.cage.kind();
         if let Err(error) = spawned {
             self.spawn_failed(&error);
         }
     }
 
     fn spawn_failed(&mut self, error: &SpawnError) {
-        self.record.error = Some(error.to_string());
+        self.notes.error = Some(error.to_string());
         self.failure = Some((error.status(), error.to_string()));
         self.tell(Input::SpawnFailed);
     }
@@ -153,7 +153,7 @@ impl<C: Cage> Engine<C> {
         match look.birth.take() {
             Some(Ok(())) => {
                 news.born = true;
-                self.record.cage = self.cage.kind();
+                self.notes.cage = self.cage.kind();
                 self.tell(Input::LeaderRuns);
             }
             Some(Err(error)) => self.spawn_failed(&error),
@@ -177,8 +177,8 @@ impl<C: Cage> Engine<C> {
             return Rest::Alive;
         }
         for _ in 0..DYING_LOOKS {
-            self.record.leftovers = self.cage.census();
-            if !self.record.leftovers.is_empty() {
+            self.notes.leftovers = self.cage.census();
+            if !self.notes.leftovers.is_empty() {
                 news.leftovers = true;
                 return Rest::Alive;
             }

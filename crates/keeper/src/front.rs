@@ -8,7 +8,7 @@
 
 use crate::ending::{Ending, FAILED};
 use crate::guard::{Post, guard};
-use crate::record::Sink;
+use crate::sink::Sink;
 use crate::spec::Spec;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{

@@ -5,7 +5,7 @@ use crate::ending::FAILED;
 use crate::engine::{Engine, News, timespec};
 use crate::feed::Feed;
 use crate::lifeline::{Bell, Came, Lifeline, MEMBERS_AT_ONCE, Outcome, ToGuard, ToKeeper};
-use crate::record::Record;
+use crate::notes::Notes;
 use crate::spec::{Loudness, Spec};
 use fullstop_cage::Cage as _;
 use fullstop_cage::Command;
@@ -40,7 +40,7 @@ pub struct Inheritance<'a> {
     pub own_session: bool,
     /// Whether the guard shows a stop under way.
     pub watched: bool,
-    pub record: Record,
+    pub notes: Notes,
 }
 
 struct Keeper<'a> {
@@ -79,7 +79,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         guard,
         own_session,
         watched,
-        record,
+        notes,
     } = inheritance;
     let made = prepare(spec, blueprint, mask, own_session);
     let (signals, cage, command, feed) = match made {
@@ -94,7 +94,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         }
     };
     let state = State::new(&spec.plan, now());
-    let engine = Engine::new(spec.plan.clone(), state, cage, record).with_command(command, feed);
+    let engine = Engine::new(spec.plan.clone(), state, cage, notes).with_command(command, feed);
     let mut keeper = Keeper {
         spec,
         engine,
@@ -182,7 +182,7 @@ impl Keeper<'_> {
         keep.extend(self.lifeline.as_ref().map(Lifeline::descriptor));
         keep.extend(self.hosts.iter().map(AsRawFd::as_raw_fd));
         keep.extend(self.guard.as_ref().and_then(Held::pidfd).map(|fd| fd.as_raw_fd()));
-        keep.extend(self.spec.report.as_ref().map(crate::record::Sink::descriptor));
+        keep.extend(self.spec.report.as_ref().map(crate::sink::Sink::descriptor));
         keep.extend(self.engine.feed.as_ref().map(Feed::descriptors).unwrap_or_default());
         close_all_but(&keep);
     }
@@ -290,18 +290,18 @@ impl Keeper<'_> {
                 self.bell.ring();
             }
             if news.leftovers {
-                for some in self.engine.record.leftovers.chunks(MEMBERS_AT_ONCE) {
+                for some in self.engine.notes.leftovers.chunks(MEMBERS_AT_ONCE) {
                     if !lifeline.send_surely(&ToGuard::Leftovers(some.to_vec()), &self.bell) {
                         break;
                     }
                 }
             }
-            for step in &self.engine.record.steps[self.told.steps..] {
+            for step in &self.engine.notes.steps[self.told.steps..] {
                 if !lifeline.send_surely(&ToGuard::Step(step.clone()), &self.bell) {
                     break;
                 }
             }
-            self.told.steps = self.engine.record.steps.len();
+            self.told.steps = self.engine.notes.steps.len();
         }
         self.tell_state();
         self.report();
@@ -341,7 +341,7 @@ impl Keeper<'_> {
         if said || !(stuck || state.is_over()) {
             return;
         }
-        let report = self.engine.record.report(self.spec, state);
+        let report = self.engine.notes.report(self.spec, state);
         let named = if stuck { &report.survivors } else { &report.released };
         let outcome = Outcome {
             state: state.clone(),

@@ -11,11 +11,12 @@ mod front;
 mod guard;
 mod keeper;
 mod lifeline;
-mod record;
+mod notes;
+mod sink;
 mod spec;
 mod terminal;
 
 pub use ending::Ending;
 pub use front::run;
-pub use record::Sink;
+pub use sink::Sink;
 pub use spec::{HostPolicy, Loudness, Spec};

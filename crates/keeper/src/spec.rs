@@ -1,6 +1,6 @@
 //! What to run, and how.
 
-use crate::record::Sink;
+use crate::sink::Sink;
 use fullstop_cage::linux::{Origin, Wanted};
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;

@@ -51,21 +51,24 @@ impl Held {
         is_child(pid.as_raw_pid()).then_some(Held { pid, grip: Grip::UnreapedChild })
     }
 
+    /// Whoever has this pid. Not to be signalled before it is known to be ours.
+    pub(super) fn anybody(pid: i32) -> Option<Held> {
+        let pid = legal(pid)?;
+        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        Some(Held { pid, grip: Grip::Pidfd(fd) })
+    }
+
     /// Holds `pid` if it is, beyond doubt, a child of `parent` now: the one held
     /// names the pid of its parent, and whoever we hold has kept its pid all along.
     pub fn child_of(parent: &Held, pid: i32) -> Option<Held> {
-        let pid = legal(pid)?;
-        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        let held = Held { pid, grip: Grip::Pidfd(fd) };
+        let held = Held::anybody(pid)?;
         (held.ppid()? == parent.pid() && parent.is_unreaped()).then_some(held)
     }
 
     /// Holds `pid` if it is inside our cgroup while it is held; its parents may be
     /// strangers.
     pub fn inside(pid: i32, is_inside: impl Fn(i32) -> bool) -> Option<Held> {
-        let pid = legal(pid)?;
-        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        let held = Held { pid, grip: Grip::Pidfd(fd) };
+        let held = Held::anybody(pid)?;
         (is_inside(held.pid()) && held.is_unreaped()).then_some(held)
     }
 
@@ -136,6 +139,11 @@ impl Held {
 
     pub fn is_stopped(&self) -> bool {
         self.stat().is_some_and(|stat| stat.is_stopped())
+    }
+
+    /// See [`inode`].
+    pub fn inode(&self) -> Option<u64> {
+        self.pidfd().and_then(inode_of)
     }
 
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
@@ -210,14 +218,18 @@ pub fn watch_parent(parent: i32) -> io::Result<Option<OwnedFd>> {
 
 /// The inode in pidfs, which no other process of this boot ever gets (kernel 6.9+).
 pub fn inode(pid: i32) -> Option<u64> {
-    const PIDFS_MAGIC: u64 = 0x5049_4446;
     let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    inode_of(fd.as_fd())
+}
+
+fn inode_of(pidfd: BorrowedFd<'_>) -> Option<u64> {
+    const PIDFS_MAGIC: u64 = 0x5049_4446;
     let on_pidfs =
-        rustix::fs::fstatfs(&fd).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PIDFS_MAGIC));
+        rustix::fs::fstatfs(pidfd).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PIDFS_MAGIC));
     if !on_pidfs {
         return None;
     }
-    rustix::fs::fstat(&fd).ok().map(|stat| stat.st_ino)
+    rustix::fs::fstat(pidfd).ok().map(|stat| stat.st_ino)
 }
 
 #[cfg(test)]

@@ -12,15 +12,20 @@ use std::time::Duration;
 
 use fullstop_core::machine::{self, Ask, Climb, Input, Leader, Plan, Rest, State, Stop};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::OnExit;
+use fullstop_core::words::{OnExit, Reason};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use cast::{Happens, Left};
 use world::{Decide, World};
 
 /// How people and harnesses ask.
-const ASKS: [Ask; 4] =
-    [Ask::Plain, Ask::Signal(Signal::INT), Ask::Terminal(Signal::INT), Ask::Terminal(Signal::HUP)];
+const ASKS: [Ask; 5] = [
+    Ask::Plain,
+    Ask::Signal(Signal::INT),
+    Ask::Terminal(Signal::INT),
+    Ask::Terminal(Signal::HUP),
+    Ask::Order(Reason::GroupClosed),
+];
 
 /// Nothing happens but birth, forks, deaths and time.
 pub const QUIET: Left =

@@ -5,7 +5,7 @@ use crate::ending::Ending;
 use crate::engine::{Engine, timespec};
 use crate::keeper::NAME;
 use crate::lifeline::Outcome;
-use crate::record::Record;
+use crate::notes::Notes;
 use crate::spec::Loudness;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{Fork, Held, LinuxCage, disguise, fork, hold, leave, null_over};
@@ -22,7 +22,7 @@ impl Guard<'_> {
             return None;
         }
         let exit = self.leader.as_ref().and_then(Held::exit).unwrap_or(Exit::Unknown);
-        let proof = match self.record.cage {
+        let proof = match self.notes.cage {
             CageKind::Cgroup => Proof::CgroupEmpty,
             CageKind::Tree => Proof::NoChildren,
         };
@@ -37,10 +37,10 @@ impl Guard<'_> {
         let leader = self.leader.take();
         let known = leader.as_ref().and_then(Held::exit);
         let cage = LinuxCage::adopt(&self.blueprint, self.mask, leader);
-        let record = std::mem::replace(&mut self.record, Record::new());
+        let notes = std::mem::replace(&mut self.notes, Notes::new());
         let state = self.state.clone();
-        let mut engine = Engine::new(self.spec.plan.clone(), state, cage, record);
-        engine.record.cage = engine.cage.kind();
+        let mut engine = Engine::new(self.spec.plan.clone(), state, cage, notes);
+        engine.notes.cage = engine.cage.kind();
         engine.tell(Input::KeeperDied);
         if let Some(exit) = known {
             engine.tell(Input::LeaderExited { exit, rest: Rest::Alive });
@@ -57,8 +57,8 @@ impl Guard<'_> {
             let _ = poll(&mut fds, wait.as_ref());
             while self.signals.next().is_some() {}
         }
-        engine.record.error = Some("the keeper was killed; its guard ended the run".to_owned());
-        let report = engine.record.report(self.spec, &engine.state);
+        engine.notes.error = Some("the keeper was killed; its guard ended the run".to_owned());
+        let report = engine.notes.report(self.spec, &engine.state);
         self.reported = true;
         self.warning = self.spec.write_report(&report);
         if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {
@@ -78,7 +78,7 @@ impl Guard<'_> {
 
     /// We must return, but the run stays tracked and is tried again.
     fn leave_a_follower(&mut self, mut engine: Engine<LinuxCage>) {
-        if !engine.cage.follow(&engine.record.survivors)
+        if !engine.cage.follow(&engine.notes.survivors)
             || !matches!(fork(Signal::CHLD), Ok(Fork::Child))
         {
             return;
@@ -94,7 +94,7 @@ impl Guard<'_> {
             engine.look();
             engine.tick();
         }
-        let report = engine.record.report(self.spec, &engine.state);
+        let report = engine.notes.report(self.spec, &engine.state);
         self.spec.write_report(&report);
         leave(0)
     }
@@ -112,11 +112,11 @@ impl Guard<'_> {
         let error = outcome.error.as_ref().map(|(_, why)| why.clone());
         // A keeper that died before it had written the report leaves that to us.
         if !self.reported && outcome.state.reason().is_some() {
-            self.record.error.clone_from(&error);
+            self.notes.error.clone_from(&error);
             if matches!(outcome.state, State::Released { .. }) {
-                self.record.released.clone_from(&outcome.named);
+                self.notes.released.clone_from(&outcome.named);
             }
-            let report = self.record.report(self.spec, &outcome.state);
+            let report = self.notes.report(self.spec, &outcome.state);
             self.warning = self.spec.write_report(&report);
         }
         for why in error.into_iter().chain(self.warning.take()) {

@@ -10,7 +10,8 @@ use crate::ending::{Ending, FAILED};
 use crate::engine::timespec;
 use crate::keeper::{Inheritance, keep};
 use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
-use crate::record::{Record, Sink};
+use crate::notes::Notes;
+use crate::sink::Sink;
 use crate::spec::{Loudness, Spec};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
@@ -49,7 +50,7 @@ struct Guard<'a> {
     bell: Bell,
     keeper: Held,
     leader: Option<Held>,
-    record: Record,
+    notes: Notes,
     /// The last state the keeper told.
     state: State,
     alive: usize,
@@ -87,7 +88,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let blueprint = Blueprint::new(spec.cage, &format!("fullstop-{}", spec.id));
     let (ours, theirs) = Lifeline::pair().map_err(|error| format!("socketpair: {error}"))?;
     let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
-    let record = Record::new();
+    let notes = Notes::new();
     set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
     // The keeper's death must wake a guard that was stopped by Ctrl-Z.
     let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {error}"))?;
@@ -110,7 +111,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
                 guard,
                 own_session,
                 watched,
-                record,
+                notes,
             })
         }
     };
@@ -127,7 +128,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         bell,
         keeper,
         leader: None,
-        record,
+        notes,
         state,
         alive: 0,
         stopping_since: None,
@@ -209,7 +210,7 @@ impl Guard<'_> {
         while let Came::Message(message, fd) = self.lifeline.receive() {
             match message {
                 ToGuard::Born { pid, cage } => {
-                    self.record.cage = cage;
+                    self.notes.cage = cage;
                     self.leader = fd.and_then(|fd| Held::newborn(pid, Some(fd)));
                     if self.spec.loudness == Loudness::Verbose {
                         say!("run {} leader {pid} cage {}", self.spec.id, cage);
@@ -230,9 +231,9 @@ impl Guard<'_> {
                             step.signalled
                         );
                     }
-                    self.record.steps.push(step);
+                    self.notes.steps.push(step);
                 }
-                ToGuard::Leftovers(mut some) => self.record.leftovers.append(&mut some),
+                ToGuard::Leftovers(mut some) => self.notes.leftovers.append(&mut some),
                 ToGuard::LeaderStopped(signal) => stopped = Some(signal),
                 ToGuard::Outcome(outcome) => self.outcome = Some(outcome),
                 ToGuard::Reported { warning } => {

@@ -1,21 +1,15 @@
 //! What happened to a run, gathered for its report.
 
-use crate::say::patiently;
 use crate::spec::Spec;
 use fullstop_cage::Round;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::report::{CageKind, Member, Report, Taken, VERSION, Verdict};
 use fullstop_core::words::{Moment, Reason};
-use rustix::fs::{FileType, fstat, ftruncate};
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::os::unix::fs::FileExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Debug)]
-pub struct Record {
+pub struct Notes {
     began: Moment,
     started_at: u64,
     pub cage: CageKind,
@@ -26,10 +20,10 @@ pub struct Record {
     pub error: Option<String>,
 }
 
-impl Record {
-    pub fn new() -> Record {
+impl Notes {
+    pub fn new() -> Notes {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Record {
+        Notes {
             began: now(),
             started_at: u64::try_from(unix.as_millis()).unwrap_or_default(),
             cage: CageKind::Tree,
@@ -82,46 +76,5 @@ impl Record {
             started_at: self.started_at,
             elapsed_ms: self.ms_until(now()),
         }
-    }
-}
-
-/// Where the report goes. Opened before the run, so that a bad path is an early
-/// error, and held by guard and keeper alike.
-#[derive(Debug)]
-pub struct Sink {
-    file: File,
-    /// A report that can be replaced when a stuck run is confirmed after all.
-    replaceable: bool,
-}
-
-impl Sink {
-    pub fn new(file: File) -> Sink {
-        let regular = fstat(&file)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
-        Sink { file, replaceable: regular }
-    }
-
-    /// A standard output that happens to be a file is appended to, not replaced.
-    pub fn stream(file: File) -> Sink {
-        Sink { file, replaceable: false }
-    }
-
-    pub fn is_replaceable(&self) -> bool {
-        self.replaceable
-    }
-
-    pub fn write(&self, report: &Report) -> io::Result<()> {
-        let mut text = serde_json::to_vec(report)?;
-        text.push(b'\n');
-        if !self.replaceable {
-            return patiently(self.file.as_fd(), &text);
-        }
-        // Never empty in between: whoever reads it meanwhile reads the old or the new.
-        self.file.write_all_at(&text, 0)?;
-        Ok(ftruncate(&self.file, text.len() as u64)?)
-    }
-
-    pub fn descriptor(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 }

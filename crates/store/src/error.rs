@@ -1,0 +1,67 @@
+//! What went wrong on disk: what was tried, where, and what the kernel said.
+
+use fullstop_cage::plain;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+#[derive(Debug)]
+pub enum StoreError {
+    /// Neither FULLSTOP_DIR, nor XDG_STATE_HOME, nor HOME says where.
+    Nowhere,
+    /// The directory is somebody else's, who could read and change what is in it.
+    Foreign { path: PathBuf, owner: u32 },
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    /// Half written, or not written by us.
+    Damaged { path: PathBuf, why: String },
+    /// Written by a later fullstop.
+    Newer { path: PathBuf, version: u32 },
+    /// Its keeper or its guard is alive.
+    Live { path: PathBuf },
+    GroupName(String),
+    GroupClosed(String),
+}
+
+impl StoreError {
+    pub fn io(what: &'static str, path: &Path, source: impl Into<io::Error>) -> StoreError {
+        StoreError::Io { what, path: path.to_owned(), source: source.into() }
+    }
+
+    pub fn is_missing(&self) -> bool {
+        matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Nowhere => {
+                f.write_str("nowhere to keep records: set FULLSTOP_DIR, XDG_STATE_HOME or HOME")
+            }
+            StoreError::Foreign { path, owner } => write!(
+                f,
+                "{} belongs to uid {owner}; set FULLSTOP_DIR to a directory of your own",
+                path.display()
+            ),
+            StoreError::Io { what, path, source } => {
+                write!(f, "cannot {what} {}: {}", path.display(), plain(source))
+            }
+            StoreError::Damaged { path, why } => write!(f, "{} is damaged: {why}", path.display()),
+            StoreError::Newer { path, version } => write!(
+                f,
+                "{} has version {version}, written by a newer fullstop; it is left alone",
+                path.display()
+            ),
+            StoreError::Live { path } => write!(f, "{}: the run is live", path.display()),
+            StoreError::GroupName(why) => f.write_str(why),
+            StoreError::GroupClosed(name) => write!(
+                f,
+                "group {name} is closed, nothing can start in it (fullstop group open {name})"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,122 @@
+//! Small files in a held directory: whole or not at all.
+
+use crate::error::{Result, StoreError};
+use crate::format::VERSION;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+pub const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A directory that is held open; `path` is for messages.
+#[derive(Debug)]
+pub struct Dir {
+    pub fd: OwnedFd,
+    pub path: PathBuf,
+}
+
+impl Dir {
+    pub fn open(path: &Path) -> Result<Dir> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|errno| StoreError::io("open", path, errno))?;
+        Ok(Dir { fd, path: path.to_owned() })
+    }
+
+    pub fn below(&self, name: &str) -> Result<Dir> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let path = self.path.join(name);
+        let fd = openat(&self.fd, name, flags, Mode::empty())
+            .map_err(|errno| StoreError::io("open", &path, errno))?;
+        Ok(Dir { fd, path })
+    }
+
+    /// Opens a directory below, making it if it is not there.
+    pub fn make_below(&self, name: &str) -> Result<Dir> {
+        match self.below(name) {
+            Err(error) if error.is_missing() => {
+                match rustix::fs::mkdirat(&self.fd, name, Mode::RWXU) {
+                    Ok(()) | Err(Errno::EXIST) => self.below(name),
+                    Err(errno) => Err(StoreError::io("make", &self.path.join(name), errno)),
+                }
+            }
+            other => other,
+        }
+    }
+
+    pub fn open_file(&self, name: &str, flags: OFlags) -> Result<File> {
+        let opened = openat(&self.fd, name, flags | OFlags::CLOEXEC, OWNER_ONLY);
+        opened.map(File::from).map_err(|errno| StoreError::io("open", &self.path.join(name), errno))
+    }
+
+    /// Writes a file that is not there yet.
+    pub fn write_new(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        let file = self.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
+        self.fill(&file, name, value)
+    }
+
+    /// Replaces a file: whoever reads it reads the old one or the new one.
+    pub fn replace(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        let new = format!("{name}.new");
+        let written = self.write_new(&new, value).and_then(|()| {
+            renameat(&self.fd, new.as_str(), &self.fd, name)
+                .map_err(|errno| StoreError::io("replace", &self.path.join(name), errno))
+        });
+        // A full disk is not filled further by our own leavings.
+        written.inspect_err(|_| drop(self.remove(&new)))
+    }
+
+    fn fill(&self, mut file: &File, name: &str, value: &impl Serialize) -> Result<()> {
+        let mut text = serde_json::to_vec(value).map_err(|error| StoreError::Damaged {
+            path: self.path.join(name),
+            why: error.to_string(),
+        })?;
+        text.push(b'\n');
+        file.write_all(&text).map_err(|error| StoreError::io("write", &self.path.join(name), error))
+    }
+
+    /// Reads a file with a version in it. A later one may mean other things by the
+    /// same names, so it is not looked into.
+    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let path = || self.path.join(name);
+        let mut text = Vec::new();
+        self.open_file(name, OFlags::RDONLY)?
+            .read_to_end(&mut text)
+            .map_err(|error| StoreError::io("read", &path(), error))?;
+        let damaged = |error: serde_json::Error| StoreError::Damaged {
+            path: path(),
+            why: error.to_string(),
+        };
+        let Versioned { version } = serde_json::from_slice(&text).map_err(damaged)?;
+        if version > VERSION {
+            return Err(StoreError::Newer { path: path(), version });
+        }
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(StoreError::io("remove", &self.path.join(name), errno)),
+        }
+    }
+
+    /// The names in it, hidden ones aside.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let fd = openat(&self.fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| StoreError::io("read", &self.path, errno))?;
+        let entries = rustix::fs::Dir::new(fd)
+            .map_err(|errno| StoreError::io("read", &self.path, errno))?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+        Ok(names.filter(|name| !name.starts_with('.')).collect())
+    }
+}

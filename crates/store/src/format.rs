@@ -1,0 +1,190 @@
+//! What stands in the files of a run directory. The field names are stable.
+
+use crate::text::Text;
+use crate::world::World;
+use fullstop_core::id::Id;
+use fullstop_core::identity::Identity;
+use fullstop_core::machine::{Plan, State};
+use fullstop_core::report::{CageKind, Report, Verdict};
+use fullstop_core::words::{Moment, Reason};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Raised when a field changes its meaning; new fields do not raise it.
+pub const VERSION: u32 = 1;
+
+/// `spec.json`: what was asked for. It holds the whole environment, for a restart;
+/// only its owner can read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecFile {
+    pub version: u32,
+    pub id: Id,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub group: Option<String>,
+    pub generation: u32,
+    pub argv: Vec<Text>,
+    pub env: Vec<(Text, Text)>,
+    pub cwd: Option<Text>,
+    pub plan: Plan,
+    pub cage: Wish,
+    /// Where the cgroup will be, if one can be had: it is written down before it is
+    /// made, so that a sweep can find it whatever happens in between.
+    pub cgroup: Option<PathBuf>,
+    /// What every member inherits unless it scrubs its environment.
+    pub marker: String,
+    pub world: World,
+    /// Milliseconds since 1970.
+    pub started_at: u64,
+}
+
+/// Which cage is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wish {
+    /// The strongest that can be had.
+    #[default]
+    Auto,
+    Cgroup,
+    Tree,
+}
+
+/// `record.json`: how the run stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordFile {
+    pub version: u32,
+    pub id: Id,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub group: Option<String>,
+    pub generation: u32,
+    pub command: Vec<String>,
+    pub state: Phase,
+    pub cage: CageKind,
+    pub cgroup: Option<PathBuf>,
+    pub world: World,
+    pub keeper: Option<Identity>,
+    pub guard: Option<Identity>,
+    pub leader: Option<Identity>,
+    /// The guard's ancestors when it began: where orphans of the run end up.
+    #[serde(default)]
+    pub line: Vec<Identity>,
+    /// The members when last counted. Only a cage without a cgroup needs it.
+    #[serde(default)]
+    pub census: Vec<Known>,
+    pub started_at: u64,
+    /// Once it is ended, released or stuck.
+    #[serde(default)]
+    pub report: Option<Report>,
+}
+
+/// A member as a sweep would look for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Known {
+    #[serde(flatten)]
+    pub identity: Identity,
+    pub pgid: i32,
+    pub sid: i32,
+}
+
+/// The state as it is written down and told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Phase {
+    Starting,
+    Running,
+    Stopping {
+        reason: Reason,
+        step: String,
+        /// On the clock of this boot that does not count suspend.
+        until: Moment,
+    },
+    Stuck {
+        reason: Reason,
+    },
+    Ended {
+        reason: Reason,
+    },
+    Released,
+}
+
+impl Phase {
+    pub fn of(state: &State) -> Phase {
+        match state {
+            State::Starting { .. } => Phase::Starting,
+            State::Running { .. } => Phase::Running,
+            State::Stopping(stop) => Phase::Stopping {
+                reason: stop.reason,
+                step: stop.climb.current_step().map_or("kill".to_owned(), |step| step.label()),
+                until: stop.climb.deadline(),
+            },
+            State::Stuck { reason, .. } => Phase::Stuck { reason: *reason },
+            State::Ended { reason, .. } => Phase::Ended { reason: *reason },
+            State::Released { .. } => Phase::Released,
+        }
+    }
+
+    pub fn of_report(report: &Report) -> Phase {
+        match report.state {
+            Verdict::Ended => Phase::Ended { reason: report.reason },
+            Verdict::Stuck => Phase::Stuck { reason: report.reason },
+            Verdict::Released => Phase::Released,
+        }
+    }
+
+    /// Nothing more will happen to it.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Phase::Ended { .. } | Phase::Released)
+    }
+
+    pub fn word(&self) -> &'static str {
+        match self {
+            Phase::Starting => "starting",
+            Phase::Running => "running",
+            Phase::Stopping { .. } => "stopping",
+            Phase::Stuck { .. } => "stuck",
+            Phase::Ended { .. } => "ended",
+            Phase::Released => "released",
+        }
+    }
+}
+
+/// One line of `events.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Milliseconds since 1970.
+    pub at: u64,
+    pub id: Id,
+    pub generation: u32,
+    #[serde(flatten)]
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum What {
+    Started { command: Vec<String>, leader: Option<i32> },
+    /// A step of a stop was taken.
+    Step { step: String, alive: usize, signalled: usize, reason: Reason },
+    LeaderExited { exit: fullstop_core::words::Exit },
+    Stuck { survivors: usize },
+    Ended { reason: Reason, exit: Option<fullstop_core::words::Exit>, proof: Option<fullstop_core::words::Proof> },
+    Released { released: usize },
+}
+
+impl What {
+    /// How a run came to its end, as its report tells it.
+    pub fn end(report: &Report) -> What {
+        match report.state {
+            Verdict::Ended => What::Ended {
+                reason: report.reason,
+                exit: report.exit,
+                proof: report.proof,
+            },
+            Verdict::Stuck => What::Stuck { survivors: report.survivors.len() },
+            Verdict::Released => What::Released { released: report.released.len() },
+        }
+    }
+}

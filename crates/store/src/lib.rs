@@ -1,0 +1,31 @@
+//! What fullstop keeps on disk: run directories, locks, groups.
+//!
+//! ```text
+//! $FULLSTOP_DIR (default: $XDG_STATE_HOME/fullstop, 0700)
+//!   runs/<id>/   spec.json  record.json  events.jsonl  lock  control.sock
+//!   live/<id>    the lock of an unfinished run, by a second name
+//!   groups/<a>/<b>/   .members/<id> (the lock again)   .closed
+//! ```
+//!
+//! A run directory has one writer: its keeper, or the guard once the keeper is
+//! dead, or a sweep once both are. See `docs/records.md`.
+#![forbid(unsafe_code)]
+
+mod error;
+mod files;
+pub mod format;
+mod groups;
+mod rundir;
+mod store;
+mod text;
+mod wire;
+mod world;
+
+pub use error::{Result, StoreError};
+pub use files::Dir;
+pub use groups::GroupName;
+pub use rundir::{ERR, OUT, RunDir, Standing};
+pub use store::{FindError, Store};
+pub use text::Text;
+pub use wire::{Reply, Request};
+pub use world::World;

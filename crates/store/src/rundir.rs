@@ -1,0 +1,214 @@
+//! One run's directory.
+
+use crate::error::{Result, StoreError};
+use crate::files::Dir;
+use crate::format::{Event, RecordFile, SpecFile};
+use crate::groups::{GroupName, Joined};
+use fullstop_cage::linux::{is_locked, try_lock};
+use fullstop_core::id::Id;
+use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+pub const SPEC: &str = "spec.json";
+pub const RECORD: &str = "record.json";
+pub const EVENTS: &str = "events.jsonl";
+pub const OUT: &str = "out.log";
+pub const ERR: &str = "err.log";
+const LOCK: &str = "lock";
+const SOCKET: &str = "control.sock";
+/// Held while keeper or guard lives.
+const LIVE: i64 = 0;
+/// Held by whoever sweeps.
+const SWEEP: i64 = 1;
+
+/// Whether anybody looks after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its keeper or its guard is alive.
+    Live,
+    /// Both are gone, and it is not finished: to be swept.
+    Lost,
+    Over,
+}
+
+/// A run directory with its lock: of its keeper and guard, or of a sweep.
+#[derive(Debug)]
+pub struct RunDir {
+    id: Id,
+    root: Dir,
+    dir: Dir,
+    lock: File,
+    joined: Option<Joined>,
+}
+
+impl RunDir {
+    /// Takes the lock of a new run, or of the next generation of an old one, and
+    /// lists it among the unfinished. It is never listed without its lock held.
+    pub(crate) fn claim(id: &Id, root: Dir, dir: Dir) -> Result<RunDir> {
+        let path = dir.path.join(LOCK);
+        let lock = loop {
+            let lock = dir.open_file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
+            match try_lock(lock.as_fd(), LIVE) {
+                // Whoever finishes a run removes its lock, perhaps just now.
+                Ok(true) if !is_named(&dir, &lock) => {}
+                Ok(true) => break lock,
+                Ok(false) => return Err(StoreError::Live { path: dir.path }),
+                Err(error) => return Err(StoreError::io("lock", &path, error)),
+            }
+        };
+        let listed = linkat(&dir.fd, LOCK, &root.fd, listing(id).as_str(), AtFlags::empty());
+        listed.map_err(|errno| match errno {
+            // The last generation is not finished; a sweep comes first.
+            Errno::EXIST => StoreError::Live { path: dir.path.clone() },
+            errno => StoreError::io("list", &path, errno),
+        })?;
+        Ok(RunDir { id: id.clone(), root, dir, lock, joined: None })
+    }
+
+    /// Takes over what keeper and guard have left; nothing, if one of them lives,
+    /// or somebody else sweeps it.
+    pub(crate) fn take_over(id: &Id, root: Dir, dir: Dir) -> Result<Option<RunDir>> {
+        let lock = dir.open_file(LOCK, OFlags::RDWR)?;
+        let why = |error| StoreError::io("lock", &dir.path.join(LOCK), error);
+        let ours = try_lock(lock.as_fd(), SWEEP).map_err(why)?
+            && !is_locked(lock.as_fd(), LIVE).map_err(why)?
+            && is_named(&dir, &lock);
+        Ok(ours.then(|| RunDir { id: id.clone(), root, dir, lock, joined: None }))
+    }
+
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.dir.path
+    }
+
+    /// Registers in a group; an error, if that is closed. To be called once it
+    /// listens, and before anybody is born.
+    pub fn join(&mut self, group: &GroupName) -> Result<()> {
+        self.joined = Some(group.join(&self.root, self)?);
+        Ok(())
+    }
+
+    /// Knows the group it joined under its last owner.
+    pub fn rejoin(&mut self, group: &GroupName) {
+        self.joined = Some(Joined::of(group, &self.id));
+    }
+
+    /// The lock, by which a group knows its members.
+    pub(crate) fn lock_path(&self) -> (&OwnedFd, &'static str) {
+        (&self.dir.fd, LOCK)
+    }
+
+    pub fn write_spec(&self, spec: &SpecFile) -> Result<()> {
+        self.dir.replace(SPEC, spec)
+    }
+
+    pub fn write_record(&self, record: &RecordFile) -> Result<()> {
+        self.dir.replace(RECORD, record)
+    }
+
+    pub fn read_spec(&self) -> Result<SpecFile> {
+        self.dir.read(SPEC)
+    }
+
+    pub fn read_record(&self) -> Result<RecordFile> {
+        self.dir.read(RECORD)
+    }
+
+    /// Each event is one write, so that lines never mix.
+    pub fn append(&self, events: &[Event]) -> Result<()> {
+        let mut text = Vec::new();
+        for event in events {
+            text.extend(serde_json::to_vec(event).unwrap_or_default());
+            text.push(b'\n');
+        }
+        let mut file = self.append_to(EVENTS)?;
+        file.write_all(&text).map_err(|error| StoreError::io("write", &self.dir.path.join(EVENTS), error))
+    }
+
+    /// A file for output, or for events.
+    pub fn append_to(&self, name: &str) -> Result<File> {
+        self.dir.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)
+    }
+
+    /// Listens for orders. The path goes through the held directory, so that it is
+    /// short enough for a socket however long the real one is.
+    pub fn listen(&self) -> Result<OwnedFd> {
+        const BACKLOG: i32 = 64;
+        let path = self.dir.path.join(SOCKET);
+        let why = |errno: Errno| StoreError::io("listen on", &path, errno);
+        self.dir.remove(SOCKET)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(why)?;
+        let address = SocketAddrUnix::new(socket_address(&self.dir)).map_err(why)?;
+        bind(&socket, &address).map_err(why)?;
+        listen(&socket, BACKLOG).map_err(why)?;
+        Ok(socket)
+    }
+
+    /// The run is over: it is not among the unfinished any more, nor in its group,
+    /// and what only a live run needs is removed. The lock goes last.
+    pub fn finish(&mut self) -> Result<()> {
+        if let Some(joined) = self.joined.take() {
+            joined.leave(&self.root);
+        }
+        let unlisted = rustix::fs::unlinkat(&self.root.fd, listing(&self.id).as_str(), AtFlags::empty());
+        match unlisted {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(StoreError::io("finish", &self.dir.path, errno)),
+        }
+        self.dir.remove(SOCKET)?;
+        self.dir.remove(LOCK)
+    }
+
+    /// Gives up a run that never began, and leaves no trace of it.
+    pub fn abandon(mut self) {
+        let _ = self.finish();
+        for name in self.dir.names().unwrap_or_default() {
+            let _ = self.dir.remove(&name);
+        }
+        let _ = std::fs::remove_dir(&self.dir.path);
+    }
+
+    /// What must stay open for as long as this is held.
+    pub fn descriptors(&self) -> [RawFd; 3] {
+        [self.root.fd.as_raw_fd(), self.dir.fd.as_raw_fd(), self.lock.as_raw_fd()]
+    }
+}
+
+/// Whether this is the lock that others find.
+fn is_named(dir: &Dir, lock: &File) -> bool {
+    let named = statat(&dir.fd, LOCK, AtFlags::empty());
+    matches!((named, fstat(lock)), (Ok(named), Ok(lock)) if named.st_ino == lock.st_ino)
+}
+
+pub(crate) fn listing(id: &Id) -> String {
+    format!("live/{id}")
+}
+
+/// The address of a run's keeper while the directory is held.
+pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", dir.fd.as_raw_fd()))
+}
+
+/// How a run stands, by its lock alone.
+pub(crate) fn standing(root: &Dir, id: &Id) -> Result<Standing> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let path = Path::new(&listing(id)).to_owned();
+    match rustix::fs::openat(&root.fd, &path, flags, rustix::fs::Mode::empty()) {
+        Err(Errno::NOENT) => Ok(Standing::Over),
+        Err(errno) => Err(StoreError::io("open", &path, errno)),
+        Ok(lock) => match is_locked(lock.as_fd(), LIVE) {
+            Ok(true) => Ok(Standing::Live),
+            Ok(false) => Ok(Standing::Lost),
+            Err(error) => Err(StoreError::io("probe", &path, error)),
+        },
+    }
+}

@@ -1,0 +1,290 @@
+//! The directory of all runs of one user.
+
+use crate::error::{Result, StoreError};
+use crate::files::Dir;
+use crate::format::{Event, RecordFile, SpecFile};
+use crate::rundir::{self, EVENTS, RECORD, RunDir, SPEC, Standing};
+use fullstop_core::id::Id;
+use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub struct Store {
+    root: Dir,
+}
+
+/// Why a word names no run, or more than one.
+#[derive(Debug)]
+pub enum FindError {
+    Nobody(String),
+    Several { word: String, candidates: Vec<(Id, Option<String>)> },
+    Store(StoreError),
+}
+
+impl From<StoreError> for FindError {
+    fn from(error: StoreError) -> FindError {
+        FindError::Store(error)
+    }
+}
+
+impl fmt::Display for FindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FindError::Nobody(word) => write!(f, "there is no run {word:?} (see fullstop ps -a)"),
+            FindError::Several { word, candidates } => {
+                write!(f, "{word:?} may be")?;
+                for (place, (id, name)) in candidates.iter().enumerate() {
+                    let or = if place == 0 { "" } else { " or" };
+                    let name = name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+                    write!(f, "{or} {id}{name}")?;
+                }
+                Ok(())
+            }
+            FindError::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FindError {}
+
+impl Store {
+    /// Where it is by default: $FULLSTOP_DIR, or below $XDG_STATE_HOME, or below
+    /// ~/.local/state.
+    pub fn default_path() -> Result<PathBuf> {
+        let var = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
+        if let Some(own) = var("FULLSTOP_DIR") {
+            return std::path::absolute(&own)
+                .map_err(|error| StoreError::io("find", Path::new(&own), error));
+        }
+        // The XDG rules say that a relative one is to be ignored.
+        let state = var("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = || var("HOME").map(|home| Path::new(&home).join(".local/state"));
+        Ok(state.or_else(home).ok_or(StoreError::Nowhere)?.join("fullstop"))
+    }
+
+    /// Opens the default one, making it if need be.
+    pub fn open() -> Result<Store> {
+        Store::at(&Store::default_path()?)
+    }
+
+    /// Opens one, making it if need be.
+    pub fn at(path: &Path) -> Result<Store> {
+        let root = match Dir::open(path) {
+            Err(error) if error.is_missing() => {
+                make_all(path)?;
+                Dir::open(path)?
+            }
+            other => other?,
+        };
+        let stat = fstat(&root.fd).map_err(|errno| StoreError::io("look at", path, errno))?;
+        if stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(StoreError::Foreign { path: path.to_owned(), owner: stat.st_uid });
+        }
+        if stat.st_mode & 0o077 != 0 {
+            let narrowed = rustix::fs::chmod(path, Mode::RWXU);
+            narrowed.map_err(|errno| StoreError::io("make private", path, errno))?;
+        }
+        Ok(Store { root })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.root.path
+    }
+
+    /// The directory itself, for groups.
+    pub fn root(&self) -> &Dir {
+        &self.root
+    }
+
+    fn own_root(&self) -> Result<Dir> {
+        let fd = self.root.fd.try_clone();
+        let fd = fd.map_err(|error| StoreError::io("hold", self.path(), error))?;
+        Ok(Dir { fd, path: self.root.path.clone() })
+    }
+
+    /// A directory for a run that begins now.
+    pub fn create(&self, id: &Id) -> Result<RunDir> {
+        let name = format!("runs/{id}");
+        let make = || mkdirat(&self.root.fd, name.as_str(), Mode::RWXU);
+        let made = match make() {
+            Err(Errno::NOENT) => {
+                self.root.make_below("runs")?;
+                self.root.make_below("live")?;
+                make()
+            }
+            other => other,
+        };
+        made.map_err(|errno| StoreError::io("make", &self.path().join(&name), errno))?;
+        RunDir::claim(id, self.own_root()?, self.root.below(&name)?)
+    }
+
+    /// The directory of a run that is over, for its next generation.
+    pub fn reclaim(&self, id: &Id) -> Result<RunDir> {
+        RunDir::claim(id, self.own_root()?, self.run(id)?)
+    }
+
+    /// What keeper and guard have left; nothing, if it is not ours to end.
+    pub fn take_over(&self, id: &Id) -> Result<Option<RunDir>> {
+        RunDir::take_over(id, self.own_root()?, self.run(id)?)
+    }
+
+    fn run(&self, id: &Id) -> Result<Dir> {
+        self.root.below(&format!("runs/{id}"))
+    }
+
+    pub fn run_path(&self, id: &Id) -> PathBuf {
+        self.path().join(format!("runs/{id}"))
+    }
+
+    pub fn standing(&self, id: &Id) -> Result<Standing> {
+        rundir::standing(&self.root, id)
+    }
+
+    /// The unfinished ones, oldest first.
+    pub fn live(&self) -> Result<Vec<Id>> {
+        self.ids("live")
+    }
+
+    /// Every run there is, oldest first.
+    pub fn all(&self) -> Result<Vec<Id>> {
+        self.ids("runs")
+    }
+
+    fn ids(&self, name: &str) -> Result<Vec<Id>> {
+        let names = match self.root.below(name).and_then(|dir| dir.names()) {
+            Err(error) if error.is_missing() => Vec::new(),
+            other => other?,
+        };
+        let mut ids: Vec<Id> = names.into_iter().filter_map(|name| name.parse().ok()).collect();
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    pub fn record(&self, id: &Id) -> Result<RecordFile> {
+        self.run(id)?.read(RECORD)
+    }
+
+    pub fn spec(&self, id: &Id) -> Result<SpecFile> {
+        self.run(id)?.read(SPEC)
+    }
+
+    /// The events of a run, from an offset on; a torn last line waits for its end.
+    pub fn events(&self, id: &Id, from: u64) -> Result<(Vec<Event>, u64)> {
+        use std::os::unix::fs::FileExt as _;
+        let dir = self.run(id)?;
+        let file: File = match dir.open_file(EVENTS, rustix::fs::OFlags::RDONLY) {
+            Err(error) if error.is_missing() => return Ok((Vec::new(), from)),
+            other => other?,
+        };
+        let why = |error| StoreError::io("read", &dir.path.join(EVENTS), error);
+        let size = file.metadata().map_err(why)?.len();
+        let mut text = Vec::new();
+        if size > from {
+            text.resize(usize::try_from(size - from).unwrap_or_default(), 0);
+            file.read_exact_at(&mut text, from).map_err(why)?;
+        }
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let lines = text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        // A line that cannot be read is one line less, and hides no other.
+        let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        Ok((events, from + whole as u64))
+    }
+
+    /// A file of the run's output.
+    pub fn output(&self, id: &Id, name: &str) -> Result<String> {
+        let mut text = Vec::new();
+        let path = self.run_path(id).join(name);
+        let why = |error| StoreError::io("read", &path, error);
+        self.run(id)?
+            .open_file(name, rustix::fs::OFlags::RDONLY)?
+            .read_to_end(&mut text)
+            .map_err(why)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Where its keeper listens; the directory is to be held while connecting.
+    pub fn socket(&self, id: &Id) -> Result<(Dir, PathBuf)> {
+        let dir = self.run(id)?;
+        let address = rundir::socket_address(&dir);
+        Ok((dir, address))
+    }
+
+    /// The run meant by an id, the beginning of one, or a name. Live ones are
+    /// meant before those that are over; of those, a name means the last.
+    pub fn find(&self, word: &str) -> std::result::Result<Id, FindError> {
+        if word.is_empty() {
+            return Err(FindError::Nobody(String::new()));
+        }
+        if let Ok(id) = word.parse::<Id>()
+            && self.run(&id).is_ok()
+        {
+            return Ok(id);
+        }
+        let live = self.live()?;
+        if let Some(id) = self.one_of(word, &live)? {
+            return Ok(id);
+        }
+        let all = self.all()?;
+        let begun: Vec<Id> =
+            all.iter().filter(|id| id.as_str().starts_with(word)).cloned().collect();
+        if let Some(id) = self.one(word, begun)? {
+            return Ok(id);
+        }
+        let named = all.into_iter().rev().find(|id| self.name(id).as_deref() == Some(word));
+        named.ok_or_else(|| FindError::Nobody(word.to_owned()))
+    }
+
+    fn one_of(&self, word: &str, ids: &[Id]) -> std::result::Result<Option<Id>, FindError> {
+        let meant = |id: &&Id| {
+            id.as_str().starts_with(word) || self.name(id).as_deref() == Some(word)
+        };
+        self.one(word, ids.iter().filter(meant).cloned().collect())
+    }
+
+    fn one(&self, word: &str, mut ids: Vec<Id>) -> std::result::Result<Option<Id>, FindError> {
+        if ids.len() < 2 {
+            return Ok(ids.pop());
+        }
+        let candidates = ids.into_iter().map(|id| (id.clone(), self.name(&id))).collect();
+        Err(FindError::Several { word: word.to_owned(), candidates })
+    }
+
+    fn name(&self, id: &Id) -> Option<String> {
+        self.spec(id).ok()?.name
+    }
+
+    /// Removes a run that is over.
+    pub fn remove(&self, id: &Id) -> Result<()> {
+        let dir = self.run(id)?;
+        if self.standing(id)? != Standing::Over {
+            return Err(StoreError::Live { path: dir.path });
+        }
+        let path = dir.path.clone();
+        for name in dir.names()? {
+            dir.remove(&name)?;
+        }
+        match unlinkat(&self.root.fd, format!("runs/{id}").as_str(), AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(StoreError::io("remove", &path, errno)),
+        }
+    }
+}
+
+/// Only the last one is ours alone; those above it may be shared.
+fn make_all(path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    if let Some(above) = path.parent() {
+        std::fs::create_dir_all(above).map_err(|error| StoreError::io("make", above, error))?;
+    }
+    match std::fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(StoreError::io("make", path, error))
+        }
+        _ => Ok(()),
+    }
+}
