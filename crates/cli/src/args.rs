@@ -1,9 +1,9 @@
 //! The command line.
 
 use crate::help;
-use fullstop_cage::linux::Wanted;
 use fullstop_core::duration;
 use fullstop_core::ladder::Ladder;
+use fullstop_core::report::Wanted;
 use fullstop_core::words::OnExit;
 use fullstop_keeper::{HostPolicy, Loudness};
 use lexopt::{Arg, Parser};

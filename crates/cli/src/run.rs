@@ -5,7 +5,7 @@ use fullstop_core::id::Id;
 use fullstop_core::ladder::Ladder;
 use fullstop_core::machine::Plan;
 use fullstop_core::preset;
-use fullstop_keeper::{Ending, Sink, Spec, run as keep};
+use fullstop_keeper::{Ending, Ground, Sink, Spec, run as keep};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -23,6 +23,8 @@ pub fn run(options: RunOptions) -> Result<Ending, String> {
     let spec = Spec {
         id: new_id(),
         name: options.name,
+        group: None,
+        generation: 1,
         argv: options.command,
         env: environment(options.clear_env, options.env),
         cwd: options.cwd,
@@ -30,6 +32,8 @@ pub fn run(options: RunOptions) -> Result<Ending, String> {
         cage: options.cage,
         on_host_exit: options.on_host_exit,
         report,
+        store: None,
+        ground: Ground::Front,
         loudness: options.loudness,
     };
     Ok(keep(spec))

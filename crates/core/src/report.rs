@@ -53,6 +53,17 @@ pub enum CageKind {
 
 kebab_display!(Verdict, CageKind);
 
+/// Which cage was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wanted {
+    /// The strongest that can be had.
+    #[default]
+    Auto,
+    Cgroup,
+    Tree,
+}
+
 /// A step that was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {

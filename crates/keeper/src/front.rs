@@ -27,14 +27,14 @@ use std::time::Duration;
 pub fn run(mut spec: Spec) -> Ending {
     match enter(&mut spec) {
         Ok(ending) => ending,
-        Err(error) => {
-            say!("{error}");
+        Err(why) => {
+            say!("{why}");
             Ending::Code(FAILED)
         }
     }
 }
 
-fn enter(spec: &mut Spec) -> io::Result<Ending> {
+fn enter(spec: &mut Spec) -> Result<Ending, String> {
     let terminal = Terminal::find();
     let heard = heard_signals(terminal.is_some());
     let mask = hold(&heard);
@@ -42,21 +42,25 @@ fn enter(spec: &mut Spec) -> io::Result<Ending> {
     let parent = Origin::get().parent();
     let mut hosts = Vec::new();
     if spec.on_host_exit.stops(terminal.is_some(), parent) {
-        hosts.extend(watch_parent(parent)?);
+        hosts.extend(watch_parent(parent).map_err(text)?);
     }
     let own = getpid().as_raw_pid();
     if own == 1 || has_children() {
-        match fork(Signal::CHLD)? {
+        match fork(Signal::CHLD).map_err(text)? {
             Fork::Parent(guard) => {
                 drop(hosts);
-                return Ok(Front { guard, signals: Signals::of(&heard)?, terminal }.stand(spec));
+                return Ok(Front { guard, signals: Signals::of(&heard).map_err(text)?, terminal }.stand(spec));
             }
-            Fork::Child => hosts.extend(watch_parent(own)?),
+            Fork::Child => hosts.extend(watch_parent(own).map_err(text)?),
         }
     }
-    let signals = Signals::of(&heard)?;
-    let post = Post { mask, signals, terminal, hosts };
-    Ok(guard(spec, post))
+    let signals = Signals::of(&heard).map_err(text)?;
+    let post = Post { mask, signals, terminal, hosts, host: None };
+    guard(spec, post)
+}
+
+fn text(error: io::Error) -> String {
+    error.to_string()
 }
 
 /// Everything a sender may mean for the command, except what was ignored at the

@@ -1,12 +1,14 @@
 //! The keeper: makes the cage, starts the leader, keeps the clocks, climbs the
 //! ladder, writes the report.
 
+use crate::control::{Control, Order};
 use crate::ending::FAILED;
 use crate::engine::{Engine, News, timespec};
 use crate::feed::Feed;
 use crate::lifeline::{Bell, Came, Lifeline, MEMBERS_AT_ONCE, Outcome, ToGuard, ToKeeper};
+use crate::ledger::Ledger;
 use crate::notes::Notes;
-use crate::spec::{Loudness, Spec};
+use crate::spec::{Ground, HostPolicy, Loudness, Spec};
 use fullstop_cage::Cage as _;
 use fullstop_cage::Command;
 use fullstop_cage::linux::{
@@ -15,7 +17,10 @@ use fullstop_cage::linux::{
 };
 use fullstop_core::machine::{Ask, Input, State};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Moment;
+use fullstop_core::report::CageKind;
+use fullstop_core::words::{Moment, Reason};
+use fullstop_store::format::Phase;
+use fullstop_store::{Reply, Request};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -24,6 +29,13 @@ use std::time::Duration;
 pub const NAME: &str = "fullstop-keeper";
 /// How often a guard that shows a stop under way hears of it.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+/// What is over sooner than this after its birth is written down at its end, and
+/// costs nobody a wake-up.
+const SETTLED: Duration = Duration::from_millis(50);
+/// How often the members are then written down; only a cage without a cgroup needs it.
+const ROLL_EVERY: Duration = Duration::from_secs(1);
+/// How often a full disk is tried again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
 /// How many survivors are named on stderr; the report names them all.
 const NAMED: usize = 16;
 
@@ -41,6 +53,9 @@ pub struct Inheritance<'a> {
     /// Whether the guard shows a stop under way.
     pub watched: bool,
     pub notes: Notes,
+    pub ledger: Option<Ledger>,
+    /// The line to whoever asked for the run, if it stands apart.
+    pub host: Option<OwnedFd>,
 }
 
 struct Keeper<'a> {
@@ -52,6 +67,10 @@ struct Keeper<'a> {
     hosts: Vec<OwnedFd>,
     guard: Option<Held>,
     watched: bool,
+    ledger: Option<Ledger>,
+    control: Control,
+    /// When it is next written down how it stands.
+    roll_at: Option<Moment>,
     /// Signals for a command that is not born yet.
     early: Vec<Signal>,
     /// The state and the steps the guard has been told of.
@@ -80,11 +99,19 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         own_session,
         watched,
         notes,
+        mut ledger,
+        host,
     } = inheritance;
-    let made = prepare(spec, blueprint, mask, own_session);
+    let mut control = Control::default();
+    let _ = host.map(|host| control.host(host));
+    let made = prepare(spec, blueprint, mask, own_session)
+        .and_then(|made| open_early(spec, &mut ledger, &mut control).map(|()| made));
     let (signals, cage, command, feed) = match made {
         Ok(made) => made,
         Err(why) => {
+            let _ = ledger.map(Ledger::abandon);
+            control.tell_host(&Reply::Failed { status: FAILED, why: why.clone() });
+            control.drain();
             let state = State::Starting { born: false, deadline: None };
             let error = Some((FAILED, why));
             let outcome = Outcome { state, error, named: Vec::new(), count: 0 };
@@ -104,12 +131,30 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         hosts,
         guard,
         watched,
+        ledger,
+        control,
+        roll_at: None,
         early: Vec::new(),
         told: Told::default(),
     };
     let woken = keeper.give_birth();
     keeper.live(woken);
     leave(0)
+}
+
+/// Opens the run to orders before anybody is born. A run in a group must be found
+/// by whoever closes that; one in the background by whoever started it. Any other
+/// is opened once the command runs.
+fn open_early(
+    spec: &Spec,
+    ledger: &mut Option<Ledger>,
+    control: &mut Control,
+) -> Result<(), String> {
+    let needed = spec.group.is_some() || spec.ground != Ground::Front;
+    if let Some(ledger) = ledger.as_mut().filter(|_| needed) {
+        control.listen(ledger.listen(spec).map_err(|error| error.to_string())?);
+    }
+    Ok(())
 }
 
 type Made = (Signals, LinuxCage, Command, Option<Feed>);
@@ -171,7 +216,20 @@ impl Keeper<'_> {
         disguise(NAME);
         self.let_go();
         raise_descriptor_limit();
+        self.write_birth();
         woken
+    }
+
+    fn write_birth(&mut self) {
+        let Some(ledger) = &mut self.ledger else { return };
+        let cage = self.engine.cage.kind();
+        let leader = self.engine.cage.leader().map(Held::pid);
+        ledger.born(leader, cage, self.guard.as_ref().map(Held::pid));
+        // A sweep finds a cgroup by the spec; anybody else only by the record.
+        if cage == CageKind::Tree {
+            ledger.write();
+        }
+        self.roll_at = Some(now() + SETTLED);
     }
 
     /// Closes whatever belongs to the command.
@@ -182,6 +240,8 @@ impl Keeper<'_> {
         keep.extend(self.lifeline.as_ref().map(Lifeline::descriptor));
         keep.extend(self.hosts.iter().map(AsRawFd::as_raw_fd));
         keep.extend(self.guard.as_ref().and_then(Held::pidfd).map(|fd| fd.as_raw_fd()));
+        keep.extend(self.control.descriptors());
+        keep.extend(self.ledger.as_ref().map(Ledger::descriptors).into_iter().flatten());
         keep.extend(self.spec.report.as_ref().map(crate::sink::Sink::descriptor));
         keep.extend(self.engine.feed.as_ref().map(Feed::descriptors).unwrap_or_default());
         close_all_but(&keep);
@@ -206,6 +266,8 @@ impl Keeper<'_> {
             self.hear_guard();
             self.engine.tick();
             self.tell_guard(&news);
+            self.tell_watchers(&news);
+            self.settle();
             if self.engine.state.is_over() {
                 return;
             }
@@ -219,6 +281,10 @@ impl Keeper<'_> {
         if self.shows_progress() {
             wait = Some(wait.map_or(PROGRESS_EVERY, |wait| wait.min(PROGRESS_EVERY)));
         }
+        let roll = self.roll_at.map(|at| at.since(now()));
+        let behind = self.ledger.as_ref().filter(|ledger| ledger.is_behind()).map(|_| WRITE_AGAIN);
+        let control = self.control.patience();
+        let wait = wait.into_iter().chain(roll).chain(behind).chain(control).min();
         // A birth wakes nobody: a failed one ends with a SIGCHLD, and a command that
         // has just begun needs the processor more than we do.
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
@@ -228,13 +294,19 @@ impl Keeper<'_> {
         fds.extend(self.hosts.iter().map(|host| PollFd::new(host, PollFlags::IN)));
         let feed_at = fds.len();
         fds.extend(self.engine.feed.as_ref().and_then(Feed::interest));
+        let control_at = fds.len();
+        fds.extend(self.control.interest());
+        if self.control.has_host() {
+            fds.extend(self.engine.cage.birth_news().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        }
         let wait = wait.map(timespec);
         if poll(&mut fds, wait.as_ref()).is_err() {
             return;
         }
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
         let host_gone = fds[hosts_at..feed_at].iter().any(ready);
-        let feed_ready = fds[feed_at..].iter().any(ready);
+        let feed_ready = fds[feed_at..control_at].iter().any(ready);
+        let control_ready = fds[control_at..].iter().any(ready);
         drop(fds);
         if host_gone {
             self.hosts.clear();
@@ -242,6 +314,49 @@ impl Keeper<'_> {
         }
         if let Some(feed) = self.engine.feed.as_mut().filter(|_| feed_ready) {
             feed.turn();
+        }
+        if control_ready {
+            self.hear_orders();
+        }
+    }
+
+    fn hear_orders(&mut self) {
+        let (orders, host_left) = self.control.turn();
+        for Order { from, request } in orders {
+            let reply = match request {
+                Ok(request) => self.obey(&request),
+                Err(why) => Reply::Refused { why },
+            };
+            self.control.answer(from, &reply);
+        }
+        self.control.tidy();
+        if host_left && self.spec.on_host_exit != HostPolicy::Ignore {
+            self.engine.tell(Input::HostGone);
+        }
+    }
+
+    fn obey(&mut self, request: &Request) -> Reply {
+        let own = self.spec.generation;
+        if let Some(other) = request.generation().filter(|&generation| generation != own) {
+            let why = format!("generation {other} is gone; this is generation {own}");
+            return Reply::Refused { why };
+        }
+        match *request {
+            Request::Stop { reason, .. } => self.engine.tell(Input::Ask(Ask::Order(reason))),
+            Request::Kill { .. } => self.engine.tell(Input::Kill),
+            Request::Signal { signal, .. } if self.engine.is_unborn() => self.early.push(signal),
+            Request::Signal { signal, .. } => self.engine.tell(Input::Forward(signal)),
+            Request::Watch => {}
+        }
+        self.accepted()
+    }
+
+    fn accepted(&mut self) -> Reply {
+        Reply::Accepted {
+            id: self.spec.id.clone(),
+            generation: self.spec.generation,
+            phase: Phase::of(&self.engine.state),
+            alive: self.engine.cage.census().len(),
         }
     }
 
@@ -275,7 +390,8 @@ impl Keeper<'_> {
     }
 
     fn shows_progress(&self) -> bool {
-        self.watched && self.lifeline.is_some() && matches!(self.engine.state, State::Stopping(_))
+        let watched = (self.watched && self.lifeline.is_some()) || self.control.is_watched();
+        watched && matches!(self.engine.state, State::Stopping(_))
     }
 
     fn tell_guard(&mut self, news: &News) {
@@ -301,10 +417,46 @@ impl Keeper<'_> {
                     break;
                 }
             }
-            self.told.steps = self.engine.notes.steps.len();
         }
+        if let Some(ledger) = &mut self.ledger {
+            let reason = self.engine.state.reason().unwrap_or(Reason::Exited);
+            for step in &self.engine.notes.steps[self.told.steps..] {
+                ledger.step(step, reason);
+            }
+        }
+        self.told.steps = self.engine.notes.steps.len();
         self.tell_state();
         self.report();
+    }
+
+    /// Writes the state down and tells it to whoever watches.
+    fn tell_watchers(&mut self, news: &News) {
+        if news.born && self.control.has_host() {
+            let reply = self.accepted();
+            self.control.tell_host(&reply);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.state(&self.engine.state);
+            ledger.catch_up();
+        }
+    }
+
+    /// Opens a run that has settled to others, and writes down the members of a
+    /// cage that only we could find.
+    fn settle(&mut self) {
+        if self.roll_at.is_none_or(|at| now() < at) {
+            return;
+        }
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| !self.control.is_open()) {
+            ledger.write();
+            // Without a socket the run can still be ended, by going around us.
+            let _ = ledger.listen(self.spec).map(|socket| self.control.listen(socket));
+        }
+        let tree = self.engine.cage.kind() == CageKind::Tree;
+        self.roll_at = tree.then(|| now() + ROLL_EVERY);
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| tree) {
+            ledger.census(|known| self.engine.cage.roll(known));
+        }
     }
 
     /// The guard needs the state only from the moment it carries a reason.
@@ -325,6 +477,7 @@ impl Keeper<'_> {
                 self.bell.ring();
             }
         }
+        self.control.tell_all(&Reply::Now { phase: Phase::of(state), alive });
         self.told.state = Some(state.clone());
         self.told.counted = now();
     }
@@ -352,11 +505,17 @@ impl Keeper<'_> {
         if let Some(lifeline) = &self.lifeline {
             lifeline.send_surely(&ToGuard::Outcome(outcome), &self.bell);
         }
-        let warning = self.spec.write_report(&report);
+        let unwritten = self.ledger.as_mut().and_then(|ledger| ledger.report(&report));
+        let warning = unwritten.or(self.spec.write_report(&report));
         if let Some(lifeline) = &self.lifeline {
             lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
         }
         self.told.reported = Some(state.clone());
+        if let Some((status, why)) = &self.engine.failure {
+            self.control.tell_host(&Reply::Failed { status: *status, why: why.clone() });
+        }
+        self.control.tell_all(&Reply::Report { report: Box::new(report) });
+        self.control.drain();
         if stuck {
             self.bell.ring();
             // The guard leaves now; what it leaves open must not be held by us.

@@ -4,12 +4,14 @@
 
 #[macro_use]
 mod say;
+mod control;
 mod ending;
 mod engine;
 mod feed;
 mod front;
 mod guard;
 mod keeper;
+mod ledger;
 mod lifeline;
 mod notes;
 mod sink;
@@ -19,4 +21,4 @@ mod terminal;
 pub use ending::Ending;
 pub use front::run;
 pub use sink::Sink;
-pub use spec::{HostPolicy, Loudness, Spec};
+pub use spec::{Ground, HostPolicy, Loudness, Spec};

@@ -1,17 +1,17 @@
 //! What happened to a run, gathered for its report.
 
+use crate::ledger::unix_ms;
 use crate::spec::Spec;
 use fullstop_cage::Round;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::report::{CageKind, Member, Report, Taken, VERSION, Verdict};
 use fullstop_core::words::{Moment, Reason};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Debug)]
 pub struct Notes {
     began: Moment,
-    started_at: u64,
+    pub started_at: u64,
     pub cage: CageKind,
     pub steps: Vec<Taken>,
     pub leftovers: Vec<Member>,
@@ -22,10 +22,9 @@ pub struct Notes {
 
 impl Notes {
     pub fn new() -> Notes {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Notes {
             began: now(),
-            started_at: u64::try_from(unix.as_millis()).unwrap_or_default(),
+            started_at: unix_ms(),
             cage: CageKind::Tree,
             steps: Vec::new(),
             leftovers: Vec::new(),
@@ -58,8 +57,8 @@ impl Notes {
             version: VERSION,
             id: spec.id.clone(),
             name: spec.name.clone(),
-            generation: 1,
-            command: spec.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            generation: spec.generation,
+            command: spec.shown_command(),
             cage: self.cage,
             state: verdict,
             reason: state.reason().unwrap_or(Reason::Exited),

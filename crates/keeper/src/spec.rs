@@ -1,19 +1,27 @@
 //! What to run, and how.
 
 use crate::sink::Sink;
-use fullstop_cage::linux::{Origin, Wanted};
+use fullstop_cage::linux::Origin;
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
-use fullstop_core::report::Report;
+use fullstop_core::report::{Report, Wanted};
 use fullstop_core::signal::Signal;
 use std::ffi::{CString, OsString};
+use fullstop_store::GroupName;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// What every member inherits unless it scrubs its environment.
+pub const MARKER: &str = "FULLSTOP_RUN";
 
 /// A run, as it was asked for.
 #[derive(Debug)]
 pub struct Spec {
     pub id: Id,
     pub name: Option<String>,
+    pub group: Option<GroupName>,
+    pub generation: u32,
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub cwd: Option<OsString>,
@@ -21,11 +29,28 @@ pub struct Spec {
     pub cage: Wanted,
     pub on_host_exit: HostPolicy,
     pub report: Option<Sink>,
+    /// Where its record is kept, if not where records usually are.
+    pub store: Option<PathBuf>,
+    pub ground: Ground,
     pub loudness: Loudness,
 }
 
+/// Where a run stands to whoever asked for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ground {
+    /// In its place: `fullstop run`. It works without a record, if it must.
+    #[default]
+    Front,
+    /// Apart from it, with what it gave for stdin, stdout and stderr.
+    Aside,
+    /// Apart from it, writing to logs in the run's directory.
+    Back,
+}
+
 /// What the host's death means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum HostPolicy {
     /// Stop, unless whoever started us meant it to live on.
     #[default]
@@ -61,14 +86,32 @@ impl Spec {
         self.argv.iter().filter_map(|word| CString::new(word.as_bytes()).ok()).collect()
     }
 
+    /// Every member can be suspected by the marker, until it scrubs its environment.
     pub fn kernel_env(&self) -> Vec<CString> {
+        let marker = (MARKER.into(), self.marker());
         let pair = |(key, value): &(OsString, OsString)| {
             let mut text = key.as_bytes().to_vec();
             text.push(b'=');
             text.extend_from_slice(value.as_bytes());
             CString::new(text).ok()
         };
-        self.env.iter().filter_map(pair).collect()
+        let others = self.env.iter().filter(|(key, _)| key != MARKER);
+        others.chain([&marker]).filter_map(pair).collect()
+    }
+
+    /// The ids of the runs it is in, the innermost last.
+    fn marker(&self) -> OsString {
+        let outer = self.env.iter().find(|(key, _)| key == MARKER).map(|(_, value)| value);
+        let mut marker = outer.cloned().unwrap_or_default();
+        if !marker.is_empty() {
+            marker.push("/");
+        }
+        marker.push(self.id.as_str());
+        marker
+    }
+
+    pub fn shown_command(&self) -> Vec<String> {
+        self.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     /// The command's own PATH, in which it is searched for.

@@ -3,9 +3,9 @@
 use crate::text::Text;
 use crate::world::World;
 use fullstop_core::id::Id;
-use fullstop_core::identity::Identity;
+use fullstop_core::identity::{Identity, Known};
 use fullstop_core::machine::{Plan, State};
-use fullstop_core::report::{CageKind, Report, Verdict};
+use fullstop_core::report::{CageKind, Report, Verdict, Wanted};
 use fullstop_core::words::{Moment, Reason};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -28,26 +28,13 @@ pub struct SpecFile {
     pub env: Vec<(Text, Text)>,
     pub cwd: Option<Text>,
     pub plan: Plan,
-    pub cage: Wish,
+    pub cage: Wanted,
     /// Where the cgroup will be, if one can be had: it is written down before it is
     /// made, so that a sweep can find it whatever happens in between.
     pub cgroup: Option<PathBuf>,
-    /// What every member inherits unless it scrubs its environment.
-    pub marker: String,
     pub world: World,
     /// Milliseconds since 1970.
     pub started_at: u64,
-}
-
-/// Which cage is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Wish {
-    /// The strongest that can be had.
-    #[default]
-    Auto,
-    Cgroup,
-    Tree,
 }
 
 /// `record.json`: how the run stands.
@@ -78,15 +65,6 @@ pub struct RecordFile {
     /// Once it is ended, released or stuck.
     #[serde(default)]
     pub report: Option<Report>,
-}
-
-/// A member as a sweep would look for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Known {
-    #[serde(flatten)]
-    pub identity: Identity,
-    pub pgid: i32,
-    pub sid: i32,
 }
 
 /// The state as it is written down and told.

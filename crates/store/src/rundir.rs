@@ -107,7 +107,9 @@ impl RunDir {
     }
 
     pub fn write_spec(&self, spec: &SpecFile) -> Result<()> {
-        self.dir.replace(SPEC, spec)
+        // There is nobody who could read a new one half written: it is not listed
+        // without a keeper, and a keeper has it.
+        if spec.generation == 1 { self.dir.write_new(SPEC, spec) } else { self.dir.replace(SPEC, spec) }
     }
 
     pub fn write_record(&self, record: &RecordFile) -> Result<()> {

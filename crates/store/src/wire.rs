@@ -27,6 +27,17 @@ pub enum Request {
     Watch,
 }
 
+impl Request {
+    pub fn generation(&self) -> Option<u32> {
+        match self {
+            Request::Stop { generation, .. }
+            | Request::Kill { generation }
+            | Request::Signal { generation, .. } => *generation,
+            Request::Watch => None,
+        }
+    }
+}
+
 fn stopped() -> Reason {
     Reason::Stopped
 }
@@ -38,6 +49,8 @@ pub enum Reply {
     /// The run exists, and its leader was born (or is about to be).
     Accepted { id: Id, generation: u32, phase: Phase, alive: usize },
     Refused { why: String },
+    /// There is no run: the status a shell would give, and why.
+    Failed { status: u8, why: String },
     Now { phase: Phase, alive: usize },
     /// Over, or stuck: the report says.
     Report { report: Box<Report> },

@@ -11,28 +11,20 @@ use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Look, Round, SpawnError, plain};
 use fullstop_core::machine::Whom;
-use fullstop_core::report::{CageKind, Member};
+use fullstop_core::identity::{Identity, Known};
+use fullstop_core::report::{CageKind, Member, Wanted};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, Proof};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
 /// While a cgroup empties itself the tree is not walked before nobody has died for
 /// this long: looking at the dying slows them down.
 const WALK_EVERY: Duration = Duration::from_millis(20);
-
-/// Which cage was asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
-    #[default]
-    Auto,
-    Cgroup,
-    Tree,
-}
 
 /// Where a cage is to be, known to guard and keeper before either exists apart.
 #[derive(Clone, Debug)]
@@ -48,6 +40,11 @@ impl Blueprint {
             Wanted::Auto | Wanted::Cgroup => Site::find().map(|site| site.child(name)),
         };
         Blueprint { wanted, cgroup }
+    }
+
+    /// Where the cgroup will be, if there is a place for one.
+    pub fn cgroup(&self) -> Option<&Path> {
+        self.cgroup.as_deref().ok()
     }
 }
 
@@ -142,6 +139,29 @@ impl LinuxCage {
         }
     }
 
+    /// Writes down who is there, for whoever must find them without us. What is
+    /// known of one already is not asked again. Returns whether anything changed.
+    pub fn roll(&self, known: &mut Vec<Known>) -> bool {
+        let mut now = Vec::new();
+        survey(|held, stat| {
+            if !stat.is_alive() {
+                return;
+            }
+            let same = |known: &&Known| {
+                known.identity.pid == stat.pid && known.identity.start_ticks == stat.start_ticks
+            };
+            let inode = match known.iter().find(same) {
+                Some(known) => known.identity.inode,
+                None => held.again().and_then(|held| held.inode()),
+            };
+            let identity = Identity { pid: stat.pid, start_ticks: stat.start_ticks, inode };
+            now.push(Known { identity, pgid: stat.pgid, sid: stat.sid });
+        });
+        let changed = *known != now;
+        *known = now;
+        changed
+    }
+
     pub fn leader(&self) -> Option<&Held> {
         self.leader.as_ref().or(self.birth.as_ref().map(|birth| &birth.leader))
     }
@@ -153,7 +173,8 @@ impl LinuxCage {
         [cgroup, leader, self.birth_news()].into_iter().flatten().map(|fd| fd.as_raw_fd()).collect()
     }
 
-    fn birth_news(&self) -> Option<BorrowedFd<'_>> {
+    /// Becomes readable once the leader became the command, or failed to.
+    pub fn birth_news(&self) -> Option<BorrowedFd<'_>> {
         self.birth.as_ref().map(Birth::news)
     }
 

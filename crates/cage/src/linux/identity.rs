@@ -4,6 +4,11 @@ use super::held::{Held, inode};
 use super::procfs::stat;
 use fullstop_core::identity::Identity;
 
+/// Whose child it is.
+pub fn parent_of(pid: i32) -> Option<i32> {
+    stat(pid).map(|stat| stat.ppid)
+}
+
 /// Who has this pid now.
 pub fn identify(pid: i32) -> Option<Identity> {
     let stat = stat(pid)?;

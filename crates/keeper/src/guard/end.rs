@@ -5,12 +5,13 @@ use crate::ending::Ending;
 use crate::engine::{Engine, timespec};
 use crate::keeper::NAME;
 use crate::lifeline::Outcome;
+use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::spec::Loudness;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{Fork, Held, LinuxCage, disguise, fork, hold, leave, null_over};
 use fullstop_core::machine::{Input, Leader, Rest, State};
-use fullstop_core::report::{CageKind, Member};
+use fullstop_core::report::{CageKind, Member, Report};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof, Reason};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -59,8 +60,7 @@ impl Guard<'_> {
         }
         engine.notes.error = Some("the keeper was killed; its guard ended the run".to_owned());
         let report = engine.notes.report(self.spec, &engine.state);
-        self.reported = true;
-        self.warning = self.spec.write_report(&report);
+        self.write_down(&report);
         if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {
             say!("the keeper was killed; the run was ended in its place");
         }
@@ -88,6 +88,7 @@ impl Guard<'_> {
         null_over(&[0, 1, 2]);
         self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.terminal = None;
+        let _ = self.ledger.as_mut().map(Ledger::hand_over);
         while !engine.state.is_over() {
             let wait = engine.patience().map(timespec);
             let _ = poll(&mut [], wait.as_ref());
@@ -95,8 +96,18 @@ impl Guard<'_> {
             engine.tick();
         }
         let report = engine.notes.report(self.spec, &engine.state);
-        self.spec.write_report(&report);
+        self.write_down(&report);
         leave(0)
+    }
+
+    /// In place of a keeper that could not.
+    fn write_down(&mut self, report: &Report) {
+        let unwritten = self.ledger.as_mut().and_then(|ledger| {
+            ledger.reload();
+            ledger.report(report)
+        });
+        self.warning = unwritten.or(self.spec.write_report(report));
+        self.reported = true;
     }
 
     /// Says what must be said, gives the terminal back.
@@ -117,7 +128,7 @@ impl Guard<'_> {
                 self.notes.released.clone_from(&outcome.named);
             }
             let report = self.notes.report(self.spec, &outcome.state);
-            self.warning = self.spec.write_report(&report);
+            self.write_down(&report);
         }
         for why in error.into_iter().chain(self.warning.take()) {
             say!("{why}");

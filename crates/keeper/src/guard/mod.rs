@@ -6,13 +6,14 @@
 mod end;
 mod hearing;
 
-use crate::ending::{Ending, FAILED};
+use crate::ending::Ending;
 use crate::engine::timespec;
 use crate::keeper::{Inheritance, keep};
 use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
+use crate::ledger::Ledger;
 use crate::notes::Notes;
 use crate::sink::Sink;
-use crate::spec::{Loudness, Spec};
+use crate::spec::{Ground, Loudness, Spec};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
     Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, fork, now, null_over,
@@ -38,6 +39,8 @@ pub struct Post {
     pub terminal: Option<Terminal>,
     /// Whose death means that nobody wants the run any more.
     pub hosts: Vec<OwnedFd>,
+    /// The line to whoever asked for the run, if it stands apart.
+    pub host: Option<OwnedFd>,
 }
 
 struct Guard<'a> {
@@ -49,6 +52,7 @@ struct Guard<'a> {
     lifeline: Lifeline,
     bell: Bell,
     keeper: Held,
+    ledger: Option<Ledger>,
     leader: Option<Held>,
     notes: Notes,
     /// The last state the keeper told.
@@ -73,22 +77,17 @@ struct Guard<'a> {
 }
 
 /// Guards one run from before its birth to its end.
-pub fn guard(spec: &mut Spec, post: Post) -> Ending {
-    match begin(spec, post) {
-        Ok(mut guard) => guard.watch(),
-        Err(why) => {
-            say!("{why}");
-            Ending::Code(FAILED)
-        }
-    }
+pub fn guard(spec: &mut Spec, post: Post) -> Result<Ending, String> {
+    begin(spec, post).map(|mut guard| guard.watch())
 }
 
 fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
-    let Post { mask, signals, terminal, hosts } = post;
+    let Post { mask, signals, terminal, hosts, host } = post;
     let blueprint = Blueprint::new(spec.cage, &format!("fullstop-{}", spec.id));
     let (ours, theirs) = Lifeline::pair().map_err(|error| format!("socketpair: {error}"))?;
     let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
     let notes = Notes::new();
+    let ledger = open_ledger(spec, &blueprint, &notes)?;
     set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
     // The keeper's death must wake a guard that was stopped by Ctrl-Z.
     let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {error}"))?;
@@ -112,10 +111,12 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
                 own_session,
                 watched,
                 notes,
+                ledger,
+                host,
             })
         }
     };
-    drop((theirs, hosts));
+    drop((theirs, hosts, host));
     let state = State::Running { leader: Leader::Alive, deadline: None };
     let give_up = spec.plan.timeout.map(|timeout| now() + timeout + patience(spec));
     let guard = Guard {
@@ -127,6 +128,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         lifeline: ours,
         bell,
         keeper,
+        ledger,
         leader: None,
         notes,
         state,
@@ -146,14 +148,39 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     Ok(guard)
 }
 
+/// A run in the foreground goes on without a record; one that nobody could find
+/// again does not begin.
+fn open_ledger(
+    spec: &Spec,
+    blueprint: &Blueprint,
+    notes: &Notes,
+) -> Result<Option<Ledger>, String> {
+    match Ledger::open(spec, blueprint, notes.started_at) {
+        Ok(ledger) => {
+            if spec.ground == Ground::Back {
+                ledger.take_output().map_err(|error| error.to_string())?;
+            }
+            Ok(Some(ledger))
+        }
+        Err(error) if spec.ground == Ground::Front && spec.group.is_none() => {
+            if spec.loudness > Loudness::Quiet {
+                say!("{error}; this run has no record, and ps will not show it");
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 impl Guard<'_> {
     /// The command's descriptors are the command's alone; only stderr is kept.
     fn let_go(&self) {
-        null_over(&[0, 1]);
+        null_over(if self.spec.ground == Ground::Front { &[0, 1] } else { &[0, 1, 2] });
         let mut keep = vec![self.signals.as_fd().as_raw_fd(), self.bell.as_fd().as_raw_fd()];
         keep.push(self.lifeline.descriptor());
         keep.extend(self.keeper.pidfd().map(|fd| fd.as_raw_fd()));
         keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
+        keep.extend(self.ledger.as_ref().map(Ledger::descriptors).into_iter().flatten());
         keep.extend(self.spec.report.as_ref().map(Sink::descriptor));
         close_all_but(&keep);
     }

@@ -1,0 +1,219 @@
+//! What a run writes down as it goes: its spec before anybody is born, its record
+//! when its state changes, its events.
+//!
+//! A record that cannot be written (a full disk) costs no run its keeper: it is
+//! tried again with the next change, and said at the end.
+
+use crate::spec::Spec;
+use fullstop_cage::linux::{Blueprint, identify};
+use fullstop_core::identity::{Identity, Known};
+use fullstop_core::machine::State;
+use fullstop_core::report::{CageKind, Report, Taken};
+use fullstop_core::words::Reason;
+use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, VERSION, What};
+use fullstop_store::{ERR, OUT, Result, RunDir, Store, StoreError, World};
+use rustix::stdio::{dup2_stderr, dup2_stdout};
+use std::os::fd::{OwnedFd, RawFd};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Debug)]
+pub struct Ledger {
+    run: RunDir,
+    record: RecordFile,
+    /// What could not be appended yet.
+    events: Vec<Event>,
+    /// Why the record on disk is older than ours.
+    behind: Option<StoreError>,
+}
+
+impl Ledger {
+    /// Makes the run's directory and writes down what was asked for.
+    pub fn open(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> Result<Ledger> {
+        let store = match &spec.store {
+            Some(path) => Store::at(path)?,
+            None => Store::open()?,
+        };
+        let run = if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
+        let file = spec_file(spec, blueprint, started_at);
+        if let Err(error) = run.write_spec(&file) {
+            // Of a generation that never began nothing stays but its predecessor.
+            if spec.generation == 1 {
+                run.abandon();
+            }
+            return Err(error);
+        }
+        Ok(Ledger { run, record: first_record(spec, file), events: Vec::new(), behind: None })
+    }
+
+    /// Listens for orders, and joins the group: from here on the run can be stopped
+    /// by others, and only now it may be born.
+    pub fn listen(&mut self, spec: &Spec) -> Result<OwnedFd> {
+        let socket = self.run.listen()?;
+        if let Some(group) = &spec.group {
+            self.run.join(group)?;
+        }
+        Ok(socket)
+    }
+
+    /// Leaves no trace of a run that never began.
+    pub fn abandon(self) {
+        self.run.abandon();
+    }
+
+    pub fn descriptors(&self) -> [RawFd; 3] {
+        self.run.descriptors()
+    }
+
+    /// From here on stdout and stderr go to the run's logs.
+    pub fn take_output(&self) -> Result<()> {
+        let failed = |errno| StoreError::io("write to", self.run.path(), errno);
+        dup2_stdout(self.run.append_to(OUT)?).map_err(failed)?;
+        dup2_stderr(self.run.append_to(ERR)?).map_err(failed)
+    }
+
+    pub fn born(&mut self, leader: Option<i32>, cage: CageKind, guard: Option<i32>) {
+        self.record.leader = leader.and_then(identify);
+        self.record.keeper = identify(rustix::process::getpid().as_raw_pid());
+        self.record.guard = guard.and_then(identify);
+        self.record.cage = cage;
+        if cage == CageKind::Tree {
+            self.record.cgroup = None;
+            self.record.line = guard.map(line_above).unwrap_or_default();
+        }
+        self.event(What::Started { command: self.record.command.clone(), leader });
+    }
+
+    /// Writes the state down if it is another one.
+    pub fn state(&mut self, state: &State) {
+        let phase = Phase::of(state);
+        if phase != self.record.state && !phase.is_over() {
+            self.record.state = phase;
+            self.write();
+        }
+    }
+
+    /// Writes down who is there, if that has changed.
+    pub fn census(&mut self, roll: impl FnOnce(&mut Vec<Known>) -> bool) {
+        if roll(&mut self.record.census) {
+            self.write();
+        }
+    }
+
+    /// Somebody else looks after the run from here on.
+    pub fn hand_over(&mut self) {
+        self.record.keeper = identify(rustix::process::getpid().as_raw_pid());
+        self.record.guard = None;
+        self.write();
+    }
+
+    pub fn step(&mut self, step: &Taken, reason: Reason) {
+        let Taken { step, alive, signalled, .. } = step.clone();
+        self.event(What::Step { step, alive, signalled, reason });
+    }
+
+    pub fn event(&mut self, what: What) {
+        let (id, generation) = (self.record.id.clone(), self.record.generation);
+        self.events.push(Event { at: unix_ms(), id, generation, what });
+    }
+
+    /// The guard begins where the keeper was cut short.
+    pub fn reload(&mut self) {
+        if let Ok(record) = self.run.read_record()
+            && record.generation == self.record.generation
+        {
+            self.record = record;
+        }
+        if let Some(group) = self.record.group.as_ref().and_then(|name| name.parse().ok()) {
+            self.run.rejoin(&group);
+        }
+    }
+
+    /// Ended, stuck or released. Returns what could not be written.
+    pub fn report(&mut self, report: &Report) -> Option<String> {
+        self.record.state = Phase::of_report(report);
+        self.record.report = Some(report.clone());
+        self.event(What::end(report));
+        self.write();
+        if self.record.state.is_over() && self.behind.is_none() {
+            self.behind = self.run.finish().err();
+        }
+        self.behind.as_ref().map(ToString::to_string)
+    }
+
+    /// Tries again what could not be written.
+    pub fn catch_up(&mut self) {
+        if self.behind.is_some() {
+            self.write();
+        }
+    }
+
+    pub fn is_behind(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// Writes the events before the record: whoever sees a state finds how it came
+    /// to that.
+    pub fn write(&mut self) {
+        if !self.events.is_empty() {
+            match self.run.append(&self.events) {
+                Ok(()) => self.events.clear(),
+                Err(error) => return self.behind = Some(error),
+            }
+        }
+        self.behind = self.run.write_record(&self.record).err();
+    }
+}
+
+fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
+    SpecFile {
+        version: VERSION,
+        id: spec.id.clone(),
+        name: spec.name.clone(),
+        group: spec.group.as_ref().map(ToString::to_string),
+        generation: spec.generation,
+        argv: spec.argv.iter().cloned().map(Into::into).collect(),
+        env: spec.env.iter().map(|(key, value)| (key.clone().into(), value.clone().into())).collect(),
+        cwd: spec.cwd.clone().or_else(|| std::env::current_dir().ok().map(Into::into)).map(Into::into),
+        plan: spec.plan.clone(),
+        cage: spec.cage,
+        cgroup: blueprint.cgroup().map(ToOwned::to_owned),
+        world: World::here().clone(),
+        started_at,
+    }
+}
+
+fn first_record(spec: &Spec, file: SpecFile) -> RecordFile {
+    RecordFile {
+        version: VERSION,
+        id: file.id,
+        name: file.name,
+        group: file.group,
+        generation: file.generation,
+        command: spec.shown_command(),
+        state: Phase::Starting,
+        cage: if file.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree },
+        cgroup: file.cgroup,
+        world: file.world,
+        keeper: None,
+        guard: None,
+        leader: None,
+        line: Vec::new(),
+        census: Vec::new(),
+        started_at: file.started_at,
+        report: None,
+    }
+}
+
+/// Everybody above a process: its orphans end up with one of them.
+fn line_above(pid: i32) -> Vec<Identity> {
+    /// Deeper than any real line of ancestors.
+    const DEEPEST: usize = 64;
+    let above = |&pid: &i32| fullstop_cage::linux::parent_of(pid).filter(|&parent| parent > 0);
+    let line = std::iter::successors(above(&pid), above).take(DEEPEST);
+    line.filter_map(identify).collect()
+}
+
+pub fn unix_ms() -> u64 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(unix.as_millis()).unwrap_or_default()
+}
