@@ -341,8 +341,8 @@ impl Keeper<'_> {
         if said || !(stuck || state.is_over()) {
             return;
         }
-        let report = self.engine.record.report(self.spec, state);
-        let named = if stuck { &report.survivors } else { &report.released };
+        let record = &self.engine.record;
+        let named = if stuck { &record.survivors } else { &record.released };
         let outcome = Outcome {
             state: state.clone(),
             error: self.engine.failure.clone(),
@@ -352,9 +352,11 @@ impl Keeper<'_> {
         if let Some(lifeline) = &self.lifeline {
             lifeline.send_surely(&ToGuard::Outcome(outcome), &self.bell);
         }
-        let warning = self.spec.write_report(&report);
-        if let Some(lifeline) = &self.lifeline {
-            lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
+        if self.spec.report.is_some() {
+            let warning = self.spec.write_report(&record.report(self.spec, state));
+            if let Some(lifeline) = &self.lifeline {
+                lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
+            }
         }
         self.told.reported = Some(state.clone());
         if stuck {

@@ -10,10 +10,12 @@ mod groups;
 mod held;
 mod kin;
 mod last;
+mod newborn;
 mod origin;
 mod procfs;
 mod program;
 mod signals;
+mod syscall;
 mod wait;
 
 pub use cage::{Blueprint, LinuxCage, Wanted, now};

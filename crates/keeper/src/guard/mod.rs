@@ -60,7 +60,7 @@ struct Guard<'a> {
     /// The signal that first asked for a stop.
     asked: Option<Signal>,
     outcome: Option<Outcome>,
-    /// The report is written, or could not be.
+    /// The report is written, or could not be, or nobody asked for one.
     reported: bool,
     warning: Option<String>,
     /// The keeper exited by itself: there was nothing left to keep.
@@ -116,6 +116,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     };
     drop((theirs, hosts));
     let state = State::Running { leader: Leader::Alive, deadline: None };
+    let reported = spec.report.is_none();
     let give_up = spec.plan.timeout.map(|timeout| now() + timeout + patience(spec));
     let guard = Guard {
         spec,
@@ -135,7 +136,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         stops_heard: false,
         asked: None,
         outcome: None,
-        reported: false,
+        reported,
         warning: None,
         left_in_order: false,
         unsent: VecDeque::new(),
