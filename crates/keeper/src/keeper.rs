@@ -116,7 +116,6 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
             let error = Some((FAILED, why));
             let outcome = Outcome { state, error, named: Vec::new(), count: 0 };
             lifeline.send(&ToGuard::Outcome(outcome), None);
-            lifeline.send(&ToGuard::Reported { warning: None }, None);
             leave(0)
         }
     };
@@ -507,7 +506,8 @@ impl Keeper<'_> {
         }
         let unwritten = self.ledger.as_mut().and_then(|ledger| ledger.report(&report));
         let warning = unwritten.or(self.spec.write_report(&report));
-        if let Some(lifeline) = &self.lifeline {
+        // That a keeper leaves in order says as much.
+        if let Some(lifeline) = self.lifeline.as_ref().filter(|_| stuck || warning.is_some()) {
             lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
         }
         self.told.reported = Some(state.clone());

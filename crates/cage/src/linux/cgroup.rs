@@ -129,7 +129,9 @@ impl Cgroup {
             Some(dir) => rustix::fs::fstat(dir).ok()?,
             None => rustix::fs::stat(&self.path).ok()?,
         };
-        Some(stat.st_nlink)
+        // Its width is not the same on every machine.
+        #[allow(clippy::useless_conversion)]
+        Some(stat.st_nlink.into())
     }
 
     /// Moves a process of ours inside.

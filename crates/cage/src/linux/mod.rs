@@ -12,10 +12,12 @@ mod identity;
 mod kin;
 mod last;
 mod lock;
+mod newborn;
 mod origin;
 mod procfs;
 mod program;
 mod signals;
+mod syscall;
 mod wait;
 
 pub use cage::{Blueprint, LinuxCage, now};

@@ -1,5 +1,6 @@
 //! Hearing signals without handlers, and dying of one on purpose.
 
+use super::syscall;
 use fullstop_core::signal::Signal;
 use std::io;
 use std::mem::MaybeUninit;
@@ -16,10 +17,9 @@ impl std::fmt::Debug for Mask {
 }
 
 impl Mask {
-    /// Makes it this thread's mask again. Async-signal-safe.
+    /// Makes it this thread's mask again.
     pub fn restore(&self) {
-        // SAFETY: the set was filled in by the kernel.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+        let _ = syscall::set_mask(&self.0);
     }
 }
 
@@ -49,14 +49,13 @@ pub fn hold(signals: &[Signal]) -> Mask {
 /// would then reap our children for us, and every exit status would be lost. And
 /// whoever reads our messages may be gone before the run is.
 pub fn shield() {
-    set_disposition(Signal::CHLD, libc::SIG_DFL);
-    set_disposition(Signal::PIPE, libc::SIG_IGN);
+    set_ignored(Signal::CHLD, false);
+    set_ignored(Signal::PIPE, true);
 }
 
-/// Async-signal-safe.
-pub fn set_disposition(signal: Signal, disposition: libc::sighandler_t) {
-    // SAFETY: only SIG_DFL and SIG_IGN are passed in this crate.
-    unsafe { libc::signal(signal.number(), disposition) };
+/// Ignored, or as the kernel deals with it by default.
+pub fn set_ignored(signal: Signal, ignored: bool) {
+    let _ = syscall::ignore(signal.number(), ignored);
 }
 
 /// A signal that came, and from whom.

@@ -29,7 +29,6 @@ impl Guard<'_> {
         };
         let reason = self.state.reason().unwrap_or(Reason::Exited);
         let state = State::Ended { reason, leader: Leader::Gone(exit), proof };
-        self.reported = true;
         Some(Outcome { state, error: None, named: Vec::new(), count: 0 })
     }
 

@@ -277,6 +277,7 @@ impl Guard<'_> {
         match wait_for(self.keeper.pid()) {
             Waited::Changed { change: Change::Exited(exit), .. } => {
                 self.left_in_order = exit == Exit::Code(0);
+                self.reported |= self.left_in_order;
                 return true;
             }
             Waited::Nobody => return true,
