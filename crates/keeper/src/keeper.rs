@@ -71,6 +71,7 @@ struct Keeper<'a> {
     control: Control,
     /// When it is next written down how it stands.
     roll_at: Option<Moment>,
+    is_settled: bool,
     /// Signals for a command that is not born yet.
     early: Vec<Signal>,
     /// The state and the steps the guard has been told of.
@@ -133,6 +134,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         ledger,
         control,
         roll_at: None,
+        is_settled: false,
         early: Vec::new(),
         told: Told::default(),
     };
@@ -222,13 +224,20 @@ impl Keeper<'_> {
     fn write_birth(&mut self) {
         let Some(ledger) = &mut self.ledger else { return };
         let cage = self.engine.cage.kind();
-        let leader = self.engine.cage.leader().map(Held::pid);
-        ledger.born(leader, cage, self.guard.as_ref().map(Held::pid));
+        ledger.born(self.engine.cage.leader().map(Held::pid), cage);
         // A sweep finds a cgroup by the spec; anybody else only by the record.
         if cage == CageKind::Tree {
-            ledger.write();
+            self.write_identities();
         }
         self.roll_at = Some(now() + SETTLED);
+    }
+
+    fn write_identities(&mut self) {
+        let leader = self.engine.cage.leader().map(Held::pid);
+        let guard = self.guard.as_ref().map(Held::pid);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.identities(leader, guard);
+        }
     }
 
     /// Closes whatever belongs to the command.
@@ -446,8 +455,11 @@ impl Keeper<'_> {
         if self.roll_at.is_none_or(|at| now() < at) {
             return;
         }
+        if !self.is_settled {
+            self.is_settled = true;
+            self.write_identities();
+        }
         if let Some(ledger) = self.ledger.as_mut().filter(|_| !self.control.is_open()) {
-            ledger.write();
             // Without a socket the run can still be ended, by going around us.
             let _ = ledger.listen(self.spec).map(|socket| self.control.listen(socket));
         }

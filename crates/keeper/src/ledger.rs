@@ -71,16 +71,23 @@ impl Ledger {
         dup2_stderr(self.run.append_to(ERR)?).map_err(failed)
     }
 
-    pub fn born(&mut self, leader: Option<i32>, cage: CageKind, guard: Option<i32>) {
-        self.record.leader = leader.and_then(identify);
-        self.record.keeper = identify(rustix::process::getpid().as_raw_pid());
-        self.record.guard = guard.and_then(identify);
+    pub fn born(&mut self, leader: Option<i32>, cage: CageKind) {
         self.record.cage = cage;
         if cage == CageKind::Tree {
             self.record.cgroup = None;
-            self.record.line = guard.map(line_above).unwrap_or_default();
         }
         self.event(What::Started { command: self.record.command.clone(), leader });
+    }
+
+    /// Writes down who is who, for whoever must go around us or come after us.
+    pub fn identities(&mut self, leader: Option<i32>, guard: Option<i32>) {
+        self.record.leader = leader.and_then(identify);
+        self.record.keeper = identify(rustix::process::getpid().as_raw_pid());
+        self.record.guard = guard.and_then(identify);
+        if self.record.cage == CageKind::Tree {
+            self.record.line = guard.map(line_above).unwrap_or_default();
+        }
+        self.write();
     }
 
     /// Writes the state down if it is another one.

@@ -1,8 +1,7 @@
 //! Where a pid means something: one machine, one boot, one pid namespace.
 
+use rustix::fs::{Mode, OFlags, open, stat};
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
 /// Records of another one are not ours to act upon: a home may be shared.
@@ -20,7 +19,7 @@ impl World {
         HERE.get_or_init(|| World {
             machine: machine(),
             boot: line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
-            pid_namespace: fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino()),
+            pid_namespace: stat("/proc/self/ns/pid").map_or(0, |stat| stat.st_ino),
         })
     }
 
@@ -41,8 +40,11 @@ fn machine() -> String {
         .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
+/// One read: these are short, and stand in the way of every run.
 fn line(path: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
+    let mut buffer = [0; 128];
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let length = rustix::io::read(&file, &mut buffer).ok()?;
+    let text = std::str::from_utf8(&buffer[..length]).ok()?.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
