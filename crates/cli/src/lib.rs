@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod completions;
 pub mod grammar;
 pub mod help;
 pub mod man;

@@ -6,7 +6,7 @@ mod demo;
 mod run;
 
 use fullstop_cli::args::{self, Call, Man, UsageError};
-use fullstop_cli::{help, man};
+use fullstop_cli::{completions, help, man};
 use fullstop_keeper::Ending;
 use std::io::Write;
 use std::process::exit;
@@ -39,6 +39,7 @@ fn other(call: Call) -> Result<(), String> {
         Call::Demo => demo::demo(),
         Call::Help(command) => say(&help::text(command)),
         Call::Version => say(concat!("fullstop ", env!("CARGO_PKG_VERSION"), "\n")),
+        Call::Completions(shell) => say(&completions::script(shell)),
         Call::Man(Man::Page(command)) => say(&man::page(command)),
         Call::Man(Man::Dir(dir)) => man::write_all(dir.as_ref()),
         _ => Err("not built yet".to_owned()),
