@@ -1,183 +1,277 @@
-//! The command line.
+//! The command line: from words to a [`Call`].
 
-use crate::help;
-use fullstop_core::duration;
-use fullstop_core::ladder::Ladder;
-use fullstop_core::report::Wanted;
-use fullstop_core::words::OnExit;
-use fullstop_keeper::{HostPolicy, Loudness};
-use lexopt::{Arg, Parser};
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::time::Duration;
+mod call;
+mod run;
+mod words;
 
-/// What was asked for.
-pub enum Call {
-    Run(Box<RunOptions>),
-    Demo,
-    Say(String),
-}
+pub use call::{
+    Agent, Call, EnvChange, EventsOptions, Form, GroupCall, Man, PruneOptions, PsOptions, Ready,
+    RunOptions, Shell, StartOptions, StopOptions, WaitOptions, WaitReady, Which,
+};
+
+use crate::grammar::{Command, FULLSTOP, Opt};
+use lexopt::Parser;
+use std::ffi::{OsStr, OsString};
+use words::{Early, Read, Word, Words, word, wrong};
 
 /// One line about what is wrong with the call.
+#[derive(Debug)]
 pub struct UsageError(pub String);
 
-impl From<lexopt::Error> for UsageError {
-    fn from(error: lexopt::Error) -> UsageError {
-        UsageError(format!("{error} (see fullstop --help)"))
-    }
-}
-
-#[derive(Default)]
-pub struct RunOptions {
-    pub ladder: Option<Ladder>,
-    pub grace: Option<Duration>,
-    pub agent: Agent,
-    pub timeout: Option<Duration>,
-    pub on_exit: OnExit,
-    pub on_host_exit: HostPolicy,
-    pub cage: Wanted,
-    pub cwd: Option<OsString>,
-    pub env: Vec<EnvChange>,
-    pub clear_env: bool,
-    pub name: Option<String>,
-    pub report: Option<OsString>,
-    pub loudness: Loudness,
-    pub command: Vec<OsString>,
-}
-
-#[derive(Default)]
-pub enum Agent {
-    #[default]
-    Auto,
-    None,
-    Named(String),
-}
-
-/// In the order they were given: the last word on a variable counts.
-pub enum EnvChange {
-    Set(OsString, OsString),
-    Unset(OsString),
-}
-
 pub fn parse() -> Result<Call, UsageError> {
-    let mut parser = Parser::from_env();
-    match parser.next()? {
-        Some(Arg::Value(word)) if word == "run" => run(&mut parser),
-        Some(Arg::Value(word)) if word == "demo" => Ok(Call::Demo),
-        Some(Arg::Value(word)) if word == "help" => Ok(Call::Say(help::MAIN.to_owned())),
-        Some(Arg::Short('h') | Arg::Long("help")) => Ok(Call::Say(help::MAIN.to_owned())),
-        Some(Arg::Short('V') | Arg::Long("version")) => {
-            Ok(Call::Say(format!("fullstop {}\n", env!("CARGO_PKG_VERSION"))))
-        }
-        Some(Arg::Value(word)) => {
-            let word = word.to_string_lossy();
-            Err(UsageError(format!(
-                "there is no command {word:?}; to run it: fullstop run -- {word}"
-            )))
-        }
-        Some(other) => Err(other.unexpected().into()),
-        None => Err(UsageError("nothing to do (see fullstop --help)".to_owned())),
-    }
+    parse_from(Parser::from_env())
 }
 
-fn run(parser: &mut Parser) -> Result<Call, UsageError> {
-    let mut options = RunOptions::default();
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Call::Say(help::RUN.to_owned())),
-            Arg::Long("ladder") => {
-                let text = text(parser, "ladder")?;
-                options.ladder = Some(text.parse().map_err(|e| UsageError(format!("{e}")))?);
-            }
-            Arg::Long("grace") => options.grace = Some(time(parser, "grace")?),
-            Arg::Long("timeout") => {
-                let timeout = time(parser, "timeout")?;
-                if timeout.is_zero() {
-                    return Err(UsageError("--timeout: must be more than zero".to_owned()));
-                }
-                options.timeout = Some(timeout);
-            }
-            Arg::Long("agent") => {
-                options.agent = match text(parser, "agent")?.as_str() {
-                    "auto" => Agent::Auto,
-                    "none" => Agent::None,
-                    name => Agent::Named(name.to_owned()),
-                }
-            }
-            Arg::Long("on-exit") => {
-                let words =
-                    [("stop", OnExit::Stop), ("wait", OnExit::Wait), ("release", OnExit::Release)];
-                options.on_exit = one_of(parser, "on-exit", &words)?;
-            }
-            Arg::Long("on-host-exit") => {
-                let words = [("stop", HostPolicy::Stop), ("ignore", HostPolicy::Ignore)];
-                options.on_host_exit = one_of(parser, "on-host-exit", &words)?;
-            }
-            Arg::Long("cage") => {
-                let words =
-                    [("auto", Wanted::Auto), ("cgroup", Wanted::Cgroup), ("tree", Wanted::Tree)];
-                options.cage = one_of(parser, "cage", &words)?;
-            }
-            Arg::Long("cwd") => options.cwd = Some(parser.value()?),
-            Arg::Long("env") => options.env.push(assignment(parser.value()?)?),
-            Arg::Long("unset-env") => options.env.push(EnvChange::Unset(parser.value()?)),
-            Arg::Long("clear-env") => options.clear_env = true,
-            Arg::Long("name") => options.name = Some(text(parser, "name")?),
-            Arg::Long("report") => options.report = Some(parser.value()?),
-            Arg::Short('q') | Arg::Long("quiet") => options.loudness = Loudness::Quiet,
-            Arg::Short('v') | Arg::Long("verbose") => options.loudness = Loudness::Verbose,
-            // The command begins; everything behind it is its own.
-            Arg::Value(program) => {
-                options.command.push(program);
-                options.command.extend(parser.raw_args()?);
-            }
-            other => {
-                let why = other.unexpected();
-                return Err(UsageError(format!("{why} (see fullstop run --help)")));
-            }
-        }
-    }
-    if options.command.is_empty() {
-        return Err(UsageError("no command to run (see fullstop run --help)".to_owned()));
-    }
-    if options.ladder.is_some() && options.grace.is_some() {
-        return Err(UsageError("--grace scales the usual ladder; give it or --ladder".to_owned()));
-    }
-    Ok(Call::Run(Box::new(options)))
-}
-
-fn text(parser: &mut Parser, option: &str) -> Result<String, UsageError> {
-    let value = parser.value()?;
-    value.into_string().map_err(|_| UsageError(format!("--{option}: not valid UTF-8")))
-}
-
-fn time(parser: &mut Parser, option: &str) -> Result<Duration, UsageError> {
-    let text = text(parser, option)?;
-    duration::parse(&text).map_err(|error| UsageError(format!("--{option}: {error}")))
-}
-
-fn one_of<T: Copy>(
-    parser: &mut Parser,
-    option: &str,
-    words: &[(&str, T)],
-) -> Result<T, UsageError> {
-    let given = text(parser, option)?;
-    let found = words.iter().find(|(word, _)| *word == given);
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-        UsageError(format!("--{option}: {given:?} is not one of {}", known.join(", ")))
+pub fn parse_from(mut parser: Parser) -> Result<Call, UsageError> {
+    read(&mut parser).or_else(|early| match early {
+        Early::Help(command) => Ok(Call::Help(command)),
+        Early::Wrong(error) => Err(error),
     })
 }
 
-fn assignment(given: OsString) -> Result<EnvChange, UsageError> {
-    let at = given.as_bytes().iter().position(|&byte| byte == b'=');
-    match at {
-        Some(at) if at > 0 => {
-            let mut key = given.into_vec();
-            let value = key.split_off(at + 1);
-            key.pop();
-            Ok(EnvChange::Set(OsString::from_vec(key), OsString::from_vec(value)))
+/// Goes down to the command that is named, and lets it read the rest.
+fn read(parser: &mut Parser) -> Read<Call> {
+    let mut command = &FULLSTOP;
+    while !command.chapters.is_empty() {
+        command = match word(parser, command)? {
+            Some(Word::Operand(name)) => match command.below(&name) {
+                Some(below) => below,
+                None => return no_such(command, &name),
+            },
+            Some(Word::Option(_version)) => return Ok(Call::Version),
+            None => {
+                return wrong(format!("nothing to do (see {} --help)", command.title()));
+            }
         }
-        _ => Err(UsageError(format!("--env: {} is not K=V", given.to_string_lossy()))),
     }
+    let words = Words::new(parser, command);
+    match command.path {
+        ["run"] => run::run(words),
+        _ => read_other(command, words),
+    }
+}
+
+/// Every command but `run`, out of its way: code that is not near costs no page
+/// fault.
+#[cold]
+fn read_other(command: &'static Command, words: Words<'_>) -> Read<Call> {
+    match command.path {
+        ["start"] => run::start(words),
+        ["restart"] => Ok(Call::Restart { ids: only_operands(words)?.texts()? }),
+        ["ps"] => ps(words),
+        ["tree"] => single_json(words, |id, json| Call::Tree { id, json }),
+        ["show"] => single_json(words, |id, json| Call::Show { id, json }),
+        ["events"] => events(words),
+        ["wait"] => wait(words),
+        ["stop"] => Ok(Call::Stop(stop(words)?)),
+        ["kill"] => Ok(Call::Kill(stop(words)?)),
+        ["signal"] => signal(words),
+        ["group", "ls"] => group_ls(words),
+        ["group", "stop"] => {
+            single_json(words, |name, json| Call::Group(GroupCall::Stop { name, json }))
+        }
+        ["group", "close"] => {
+            single_json(words, |name, json| Call::Group(GroupCall::Close { name, json }))
+        }
+        ["group", "open"] => {
+            Ok(Call::Group(GroupCall::Open { name: only_operands(words)?.single()? }))
+        }
+        ["rm"] => Ok(Call::Rm { ids: only_operands(words)?.texts()? }),
+        ["prune"] => prune(words),
+        ["sweep"] => sweep(words),
+        ["doctor"] => single_json(words, |_, json| Call::Doctor { json }),
+        ["demo"] => only_operands(words).map(|_| Call::Demo),
+        ["completions"] => completions(words),
+        ["man"] => man(words),
+        ["help"] => Ok(Call::Help(page(&only_operands(words)?.operands())?)),
+        _ => no_such(&FULLSTOP, command.name().as_ref()),
+    }
+}
+
+#[cold]
+fn no_such<T>(above: &Command, name: &OsStr) -> Read<T> {
+    let name = name.to_string_lossy();
+    if above.path.is_empty() {
+        return wrong(format!("there is no command {name:?}; to run it: fullstop run -- {name}"));
+    }
+    let known: Vec<_> = above.commands().map(Command::name).collect();
+    let above = above.name();
+    wrong(format!("{above}: there is no command {name:?}; there are {}", known.join(", ")))
+}
+
+/// For commands without options.
+fn only_operands(mut words: Words<'_>) -> Read<Words<'_>> {
+    match words.next()? {
+        Some(option) => words.unknown(option),
+        None => Ok(words),
+    }
+}
+
+/// For commands about one thing, or about none, that can be told as JSON.
+fn single_json(mut words: Words<'_>, call: impl Fn(String, bool) -> Call) -> Read<Call> {
+    let mut json = false;
+    while let Some(option) = words.next()? {
+        match option.long {
+            "json" => json = true,
+            _ => return words.unknown(option),
+        }
+    }
+    Ok(call(words.single()?, json))
+}
+
+fn ps(mut words: Words<'_>) -> Read<Call> {
+    let mut options = PsOptions::default();
+    while let Some(option) = words.next()? {
+        match option.long {
+            "all" => options.all = true,
+            "group" => options.group = Some(words.text(option)?),
+            "watch" => options.watch = true,
+            _ => options.form = form(&words, option, options.form)?,
+        }
+    }
+    Ok(Call::Ps(options))
+}
+
+fn group_ls(mut words: Words<'_>) -> Read<Call> {
+    let mut chosen = Form::default();
+    while let Some(option) = words.next()? {
+        chosen = form(&words, option, chosen)?;
+    }
+    Ok(Call::Group(GroupCall::Ls { form: chosen }))
+}
+
+fn form(words: &Words<'_>, option: &Opt, before: Form) -> Read<Form> {
+    let form = match option.long {
+        "quiet" => Form::Names,
+        "json" => Form::Json,
+        _ => return words.unknown(option),
+    };
+    if before != Form::Table && before != form {
+        return words.fail("--quiet and --json: only one of them");
+    }
+    Ok(form)
+}
+
+fn events(mut words: Words<'_>) -> Read<Call> {
+    let mut options = EventsOptions::default();
+    while let Some(option) = words.next()? {
+        match option.long {
+            "follow" => options.follow = true,
+            "json" => options.json = true,
+            _ => return words.unknown(option),
+        }
+    }
+    options.ids = words.texts()?;
+    Ok(Call::Events(options))
+}
+
+fn wait(mut words: Words<'_>) -> Read<Call> {
+    let mut options = WaitOptions::default();
+    while let Some(option) = words.next()? {
+        match option.long {
+            "timeout" => options.timeout = Some(words.time(option)?),
+            "json" => options.json = true,
+            _ => return words.unknown(option),
+        }
+    }
+    options.ids = words.texts()?;
+    Ok(Call::Wait(options))
+}
+
+fn stop(mut words: Words<'_>) -> Read<StopOptions> {
+    let (mut all, mut group) = (false, None);
+    let (mut wait, mut json, mut quiet) = (true, false, false);
+    while let Some(option) = words.next()? {
+        match option.long {
+            "all" => all = true,
+            "group" => group = Some(words.text(option)?),
+            "no-wait" => wait = false,
+            "json" => json = true,
+            "quiet" => quiet = true,
+            _ => return words.unknown(option),
+        }
+    }
+    // Nobody should find out by accident what "all of these" means.
+    let which = match (all, group, words.has_operands()) {
+        (true, None, false) => Which::All,
+        (false, Some(group), false) => Which::Group(group),
+        (false, None, true) => Which::Ids(words.texts()?),
+        (false, None, false) => return words.fail("which run? give its id, --group or --all"),
+        _ => return words.fail("ids, --group and --all: only one of them"),
+    };
+    Ok(StopOptions { which, wait, json, quiet })
+}
+
+fn signal(words: Words<'_>) -> Read<Call> {
+    let mut operands = only_operands(words)?.texts()?.into_iter();
+    match operands.next().unwrap_or_default().parse() {
+        Ok(signal) => Ok(Call::Signal { signal, ids: operands.collect() }),
+        Err(error) => wrong(format!("{error} (see fullstop signal --help)")),
+    }
+}
+
+fn prune(mut words: Words<'_>) -> Read<Call> {
+    let mut options = PruneOptions::default();
+    while let Some(option) = words.next()? {
+        match option.long {
+            "older" => options.older = Some(words.time(option)?),
+            "keep" => options.keep = Some(words.number(option)?),
+            "dry-run" => options.dry_run = true,
+            "json" => options.json = true,
+            _ => return words.unknown(option),
+        }
+    }
+    Ok(Call::Prune(options))
+}
+
+fn sweep(mut words: Words<'_>) -> Read<Call> {
+    let (mut dry_run, mut json) = (false, false);
+    while let Some(option) = words.next()? {
+        match option.long {
+            "dry-run" => dry_run = true,
+            "json" => json = true,
+            _ => return words.unknown(option),
+        }
+    }
+    Ok(Call::Sweep { dry_run, json })
+}
+
+fn completions(words: Words<'_>) -> Read<Call> {
+    Ok(Call::Completions(match only_operands(words)?.single_word()? {
+        "zsh" => Shell::Zsh,
+        "fish" => Shell::Fish,
+        _ => Shell::Bash,
+    }))
+}
+
+fn man(mut words: Words<'_>) -> Read<Call> {
+    let mut dir = None;
+    while let Some(option) = words.next()? {
+        match option.long {
+            "dir" => dir = Some(words.value()?),
+            _ => return words.unknown(option),
+        }
+    }
+    Ok(Call::Man(match dir {
+        Some(_) if words.has_operands() => {
+            return words.fail("--dir writes all pages; give it or a command");
+        }
+        Some(dir) => Man::Dir(dir),
+        None => Man::Page(page(&words.operands())?),
+    }))
+}
+
+/// The command that these words name.
+fn page(path: &[OsString]) -> Read<&'static Command> {
+    let mut command = &FULLSTOP;
+    for name in path {
+        command = match command.below(name) {
+            Some(below) => below,
+            None => {
+                let name = name.to_string_lossy();
+                return wrong(format!("there is no command {name:?} (see fullstop --help)"));
+            }
+        }
+    }
+    Ok(command)
 }

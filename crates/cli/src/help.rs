@@ -1,51 +1,130 @@
-//! What `--help` says.
+//! What `--help` says, made from the grammar.
 
-pub const MAIN: &str = "\
-fullstop runs a command so that stopping it stops everything it started,
-and says \"stopped\" only when the kernel agrees.
+use crate::grammar::{Command, DURATIONS};
+use std::fmt::Write;
 
-Usage:
-  fullstop run [options] [--] COMMAND [ARGS…]
-  fullstop demo                  a hostile little tree, shown, stopped, proven dead
-  fullstop --version
+/// Wide enough for the usual ladder on one line.
+const WIDTH: usize = 88;
 
-Try `fullstop run --help`.
-";
+pub fn text(command: &Command) -> String {
+    let mut help = String::new();
+    let root = command.path.is_empty();
+    if root {
+        paragraph(&mut help, command.about);
+    }
+    paragraph(&mut help, &usage(command));
+    if !root {
+        paragraph(&mut help, &command.sentence());
+        if !command.about.is_empty() {
+            paragraph(&mut help, command.about);
+        }
+    }
+    let commands = command.chapters.iter().map(|chapter| {
+        let rows = chapter.commands.iter().map(|c| (c.name().to_owned(), c.does.to_owned()));
+        (chapter.heading, rows.collect())
+    });
+    let options = command.sections.iter().map(|section| {
+        let rows = section.options.iter().map(|option| (option.shown(), option.text()));
+        (section.heading, rows.collect())
+    });
+    lists(&mut help, &commands.chain(options).collect::<Vec<_>>());
+    if command.takes_durations() {
+        paragraph(&mut help, &format!("Durations: {DURATIONS}"));
+    }
+    if let Some(statuses) = command.statuses {
+        let _ = writeln!(help, "Exit status: {}", statuses.usual);
+        for (status, meaning) in statuses.special {
+            let _ = writeln!(help, "  {status}  {meaning}");
+        }
+        help.push('\n');
+    }
+    if !command.chapters.is_empty() {
+        let title = command.title();
+        paragraph(&mut help, &format!("More: `{title} COMMAND --help`."));
+    }
+    help.truncate(help.trim_end().len());
+    help.push('\n');
+    help
+}
 
-pub const RUN: &str = "\
-Usage: fullstop run [options] [--] COMMAND [ARGS…]
+fn usage(command: &Command) -> String {
+    format!("Usage: {} {}", command.title(), command.usage).trim_end().to_owned()
+}
 
-Behaves like COMMAND: its stdio, its terminal, its exit status. INT, TERM, HUP
-or QUIT sent to it stop the whole tree; when it returns, nothing is left.
+fn paragraph(help: &mut String, text: &str) {
+    let _ = writeln!(help, "{text}\n");
+}
 
-Stopping:
-  --ladder L           the steps of a stop (default: term@leader:3s,term@tree:2s,kill)
-                       step: SIGNAL, close-stdin or input:\"TEXT\", with @leader, @group
-                       or @tree, and :PATIENCE; the last step is always kill
-  --grace D            the usual ladder, scaled to this total (0: kill at once)
-  --agent NAME         the ladder of a known agent; auto (default) goes by COMMAND,
-                       none by nothing
-  --timeout D          stop after this time
-  --on-exit WHAT       when COMMAND exits and others live: stop (default), wait, release
-  --on-host-exit WHAT  when whoever started this dies: stop or ignore
-                       (default: stop, but ignore on a terminal and under nohup)
-  --cage KIND          auto (default), cgroup, or tree
+type List = (&'static str, Vec<(String, String)>);
 
-Environment:
-  --cwd DIR            run COMMAND there
-  --env K=V            set a variable
-  --unset-env K        remove one
-  --clear-env          start from an empty environment
+/// Lists under their headings, all with the same column for the explanations.
+fn lists(help: &mut String, lists: &[List]) {
+    let names = lists.iter().flat_map(|(_, rows)| rows).map(|(name, _)| name.len());
+    let column = names.max().unwrap_or_default();
+    for (heading, rows) in lists {
+        let _ = writeln!(help, "{heading}:");
+        for (name, text) in rows {
+            let mut name = name.as_str();
+            for line in wrapped(text, WIDTH - column - 4) {
+                let _ = writeln!(help, "  {name:column$}  {line}");
+                name = "";
+            }
+        }
+        help.push('\n');
+    }
+}
 
-Telling:
-  --name N             a name for the run
-  --report FILE        write a JSON report there at the end (- is stdout)
-  -q, --quiet          say nothing but errors
-  -v, --verbose        say each step
+/// Lines no wider than that, broken at spaces and where the text says so.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for part in text.split('\n') {
+        let mut line = String::new();
+        for word in part.split(' ') {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
 
-Durations: 500ms, 3s, 1m30s, 2h. A bare number counts seconds.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::FULLSTOP;
 
-Exit status: COMMAND's own; if it died of a signal, so does this (137 for KILL).
-  120 stuck: something could not be killed (it is named)   124 timed out
-  125 fullstop failed   126 cannot execute COMMAND   127 COMMAND not found
-";
+    #[test]
+    fn no_line_is_too_wide_or_ends_in_spaces() {
+        for command in FULLSTOP.all() {
+            for line in text(command).lines() {
+                assert!(line.chars().count() <= WIDTH, "{line}");
+                assert_eq!(line, line.trim_end(), "{}", command.title());
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_are_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one\ntwo three", 20), ["one", "two three"]);
+        assert_eq!(wrapped("unbreakable", 3), ["unbreakable"]);
+    }
+
+    #[test]
+    fn durations_and_exit_statuses_are_explained_where_they_occur() {
+        let run = FULLSTOP.below("run".as_ref()).unwrap();
+        let help = text(run);
+        assert!(help.starts_with("Usage: fullstop run [options] [--] COMMAND [ARGS…]\n"));
+        for part in ["\nStopping:\n", "\nEnvironment:\n", "\nTelling:\n", DURATIONS, "  120  stuck"]
+        {
+            assert!(help.contains(part), "{part}");
+        }
+        let ps = FULLSTOP.below("ps".as_ref()).unwrap();
+        assert!(!text(ps).contains("Durations"));
+    }
+}

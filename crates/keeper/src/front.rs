@@ -49,7 +49,8 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
         match fork(Signal::CHLD).map_err(text)? {
             Fork::Parent(guard) => {
                 drop(hosts);
-                return Ok(Front { guard, signals: Signals::of(&heard).map_err(text)?, terminal }.stand(spec));
+                return Ok(Front { guard, signals: Signals::of(&heard).map_err(text)?, terminal }
+                    .stand(spec));
             }
             Fork::Child => hosts.extend(watch_parent(own).map_err(text)?),
         }

@@ -5,8 +5,8 @@ use crate::control::{Control, Order};
 use crate::ending::FAILED;
 use crate::engine::{Engine, News, timespec};
 use crate::feed::Feed;
-use crate::lifeline::{Bell, Came, Lifeline, MEMBERS_AT_ONCE, Outcome, ToGuard, ToKeeper};
 use crate::ledger::Ledger;
+use crate::lifeline::{Bell, Came, Lifeline, MEMBERS_AT_ONCE, Outcome, ToGuard, ToKeeper};
 use crate::notes::Notes;
 use crate::spec::{Ground, HostPolicy, Loudness, Spec};
 use fullstop_cage::Cage as _;
@@ -16,8 +16,8 @@ use fullstop_cage::linux::{
     now, null_over, raise_descriptor_limit,
 };
 use fullstop_core::machine::{Ask, Input, State};
-use fullstop_core::signal::Signal;
 use fullstop_core::report::CageKind;
+use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, Reason};
 use fullstop_store::format::Phase;
 use fullstop_store::{Reply, Request};
@@ -305,7 +305,9 @@ impl Keeper<'_> {
         let control_at = fds.len();
         fds.extend(self.control.interest());
         if self.control.has_host() {
-            fds.extend(self.engine.cage.birth_news().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            fds.extend(
+                self.engine.cage.birth_news().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+            );
         }
         let wait = wait.map(timespec);
         if poll(&mut fds, wait.as_ref()).is_err() {

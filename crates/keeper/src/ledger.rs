@@ -5,7 +5,7 @@
 //! tried again with the next change, and said at the end.
 
 use crate::spec::Spec;
-use fullstop_cage::linux::{Blueprint, identify};
+use fullstop_cage::linux::{Blueprint, cgroup_of, identify};
 use fullstop_core::identity::{Identity, Known};
 use fullstop_core::machine::State;
 use fullstop_core::report::{CageKind, Report, Taken};
@@ -33,7 +33,8 @@ impl Ledger {
             Some(path) => Store::at(path)?,
             None => Store::open()?,
         };
-        let run = if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
+        let run =
+            if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
         let file = spec_file(spec, blueprint, started_at);
         if let Err(error) = run.write_spec(&file) {
             // Of a generation that never began nothing stays but its predecessor.
@@ -86,6 +87,7 @@ impl Ledger {
         self.record.guard = guard.and_then(identify);
         if self.record.cage == CageKind::Tree {
             self.record.line = guard.map(line_above).unwrap_or_default();
+            self.record.place = leader.and_then(cgroup_of);
         }
         self.write();
     }
@@ -179,8 +181,16 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
         group: spec.group.as_ref().map(ToString::to_string),
         generation: spec.generation,
         argv: spec.argv.iter().cloned().map(Into::into).collect(),
-        env: spec.env.iter().map(|(key, value)| (key.clone().into(), value.clone().into())).collect(),
-        cwd: spec.cwd.clone().or_else(|| std::env::current_dir().ok().map(Into::into)).map(Into::into),
+        env: spec
+            .env
+            .iter()
+            .map(|(key, value)| (key.clone().into(), value.clone().into()))
+            .collect(),
+        cwd: spec
+            .cwd
+            .clone()
+            .or_else(|| std::env::current_dir().ok().map(Into::into))
+            .map(Into::into),
         plan: spec.plan.clone(),
         cage: spec.cage,
         cgroup: blueprint.cgroup().map(ToOwned::to_owned),
@@ -204,6 +214,7 @@ fn first_record(spec: &Spec, file: SpecFile) -> RecordFile {
         keeper: None,
         guard: None,
         leader: None,
+        place: None,
         line: Vec::new(),
         census: Vec::new(),
         started_at: file.started_at,

@@ -6,11 +6,11 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::{Report, Wanted};
 use fullstop_core::signal::Signal;
-use std::ffi::{CString, OsString};
 use fullstop_store::GroupName;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 /// What every member inherits unless it scrubs its environment.
 pub const MARKER: &str = "FULLSTOP_RUN";

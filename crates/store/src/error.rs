@@ -12,14 +12,29 @@ pub enum StoreError {
     /// Neither FULLSTOP_DIR, nor XDG_STATE_HOME, nor HOME says where.
     Nowhere,
     /// The directory is somebody else's, who could read and change what is in it.
-    Foreign { path: PathBuf, owner: u32 },
-    Io { what: &'static str, path: PathBuf, source: io::Error },
+    Foreign {
+        path: PathBuf,
+        owner: u32,
+    },
+    Io {
+        what: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
     /// Half written, or not written by us.
-    Damaged { path: PathBuf, why: String },
+    Damaged {
+        path: PathBuf,
+        why: String,
+    },
     /// Written by a later fullstop.
-    Newer { path: PathBuf, version: u32 },
+    Newer {
+        path: PathBuf,
+        version: u32,
+    },
     /// Its keeper or its guard is alive.
-    Live { path: PathBuf },
+    Live {
+        path: PathBuf,
+    },
     GroupName(String),
     GroupClosed(String),
 }

@@ -92,10 +92,8 @@ impl Dir {
         self.open_file(name, OFlags::RDONLY)?
             .read_to_end(&mut text)
             .map_err(|error| StoreError::io("read", &path(), error))?;
-        let damaged = |error: serde_json::Error| StoreError::Damaged {
-            path: path(),
-            why: error.to_string(),
-        };
+        let damaged =
+            |error: serde_json::Error| StoreError::Damaged { path: path(), why: error.to_string() };
         let Versioned { version } = serde_json::from_slice(&text).map_err(damaged)?;
         if version > VERSION {
             return Err(StoreError::Newer { path: path(), version });
@@ -112,11 +110,18 @@ impl Dir {
 
     /// The names in it, hidden ones aside.
     pub fn names(&self) -> Result<Vec<String>> {
-        let fd = openat(&self.fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| StoreError::io("read", &self.path, errno))?;
-        let entries = rustix::fs::Dir::new(fd)
-            .map_err(|errno| StoreError::io("read", &self.path, errno))?;
-        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
+        let fd = openat(
+            &self.fd,
+            ".",
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|errno| StoreError::io("read", &self.path, errno))?;
+        let entries =
+            rustix::fs::Dir::new(fd).map_err(|errno| StoreError::io("read", &self.path, errno))?;
+        let names = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
         Ok(names.filter(|name| !name.starts_with('.')).collect())
     }
 }

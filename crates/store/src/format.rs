@@ -55,6 +55,9 @@ pub struct RecordFile {
     pub keeper: Option<Identity>,
     pub guard: Option<Identity>,
     pub leader: Option<Identity>,
+    /// The cgroup the leader was born in, where it could not have its own.
+    #[serde(default)]
+    pub place: Option<String>,
     /// The guard's ancestors when it began: where orphans of the run end up.
     #[serde(default)]
     pub line: Vec<Identity>,
@@ -143,24 +146,40 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum What {
-    Started { command: Vec<String>, leader: Option<i32> },
+    Started {
+        command: Vec<String>,
+        leader: Option<i32>,
+    },
     /// A step of a stop was taken.
-    Step { step: String, alive: usize, signalled: usize, reason: Reason },
-    LeaderExited { exit: fullstop_core::words::Exit },
-    Stuck { survivors: usize },
-    Ended { reason: Reason, exit: Option<fullstop_core::words::Exit>, proof: Option<fullstop_core::words::Proof> },
-    Released { released: usize },
+    Step {
+        step: String,
+        alive: usize,
+        signalled: usize,
+        reason: Reason,
+    },
+    LeaderExited {
+        exit: fullstop_core::words::Exit,
+    },
+    Stuck {
+        survivors: usize,
+    },
+    Ended {
+        reason: Reason,
+        exit: Option<fullstop_core::words::Exit>,
+        proof: Option<fullstop_core::words::Proof>,
+    },
+    Released {
+        released: usize,
+    },
 }
 
 impl What {
     /// How a run came to its end, as its report tells it.
     pub fn end(report: &Report) -> What {
         match report.state {
-            Verdict::Ended => What::Ended {
-                reason: report.reason,
-                exit: report.exit,
-                proof: report.proof,
-            },
+            Verdict::Ended => {
+                What::Ended { reason: report.reason, exit: report.exit, proof: report.proof }
+            }
             Verdict::Stuck => What::Stuck { survivors: report.survivors.len() },
             Verdict::Released => What::Released { released: report.released.len() },
         }

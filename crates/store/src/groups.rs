@@ -116,7 +116,9 @@ impl GroupName {
             match linkat(from, lock, &root.fd, joined.0.as_str(), AtFlags::empty()) {
                 Ok(()) | Err(Errno::EXIST) => break,
                 Err(Errno::NOENT) if tries < TRIES => tries += 1,
-                Err(errno) => return Err(StoreError::io("join", &root.path.join(&joined.0), errno)),
+                Err(errno) => {
+                    return Err(StoreError::io("join", &root.path.join(&joined.0), errno));
+                }
             }
         }
         match self.closed_by(root)? {

@@ -8,7 +8,9 @@ use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -109,7 +111,11 @@ impl RunDir {
     pub fn write_spec(&self, spec: &SpecFile) -> Result<()> {
         // There is nobody who could read a new one half written: it is not listed
         // without a keeper, and a keeper has it.
-        if spec.generation == 1 { self.dir.write_new(SPEC, spec) } else { self.dir.replace(SPEC, spec) }
+        if spec.generation == 1 {
+            self.dir.write_new(SPEC, spec)
+        } else {
+            self.dir.replace(SPEC, spec)
+        }
     }
 
     pub fn write_record(&self, record: &RecordFile) -> Result<()> {
@@ -132,7 +138,8 @@ impl RunDir {
             text.push(b'\n');
         }
         let mut file = self.append_to(EVENTS)?;
-        file.write_all(&text).map_err(|error| StoreError::io("write", &self.dir.path.join(EVENTS), error))
+        file.write_all(&text)
+            .map_err(|error| StoreError::io("write", &self.dir.path.join(EVENTS), error))
     }
 
     /// A file for output, or for events.
@@ -148,7 +155,8 @@ impl RunDir {
         let why = |errno: Errno| StoreError::io("listen on", &path, errno);
         self.dir.remove(SOCKET)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(why)?;
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(why)?;
         let address = SocketAddrUnix::new(socket_address(&self.dir)).map_err(why)?;
         bind(&socket, &address).map_err(why)?;
         listen(&socket, BACKLOG).map_err(why)?;
@@ -161,7 +169,8 @@ impl RunDir {
         if let Some(joined) = self.joined.take() {
             joined.leave(&self.root);
         }
-        let unlisted = rustix::fs::unlinkat(&self.root.fd, listing(&self.id).as_str(), AtFlags::empty());
+        let unlisted =
+            rustix::fs::unlinkat(&self.root.fd, listing(&self.id).as_str(), AtFlags::empty());
         match unlisted {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(StoreError::io("finish", &self.dir.path, errno)),

@@ -240,9 +240,8 @@ impl Store {
     }
 
     fn one_of(&self, word: &str, ids: &[Id]) -> std::result::Result<Option<Id>, FindError> {
-        let meant = |id: &&Id| {
-            id.as_str().starts_with(word) || self.name(id).as_deref() == Some(word)
-        };
+        let meant =
+            |id: &&Id| id.as_str().starts_with(word) || self.name(id).as_deref() == Some(word);
         self.one(word, ids.iter().filter(meant).cloned().collect())
     }
 

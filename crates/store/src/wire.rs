@@ -47,11 +47,26 @@ fn stopped() -> Reason {
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub enum Reply {
     /// The run exists, and its leader was born (or is about to be).
-    Accepted { id: Id, generation: u32, phase: Phase, alive: usize },
-    Refused { why: String },
+    Accepted {
+        id: Id,
+        generation: u32,
+        phase: Phase,
+        alive: usize,
+    },
+    Refused {
+        why: String,
+    },
     /// There is no run: the status a shell would give, and why.
-    Failed { status: u8, why: String },
-    Now { phase: Phase, alive: usize },
+    Failed {
+        status: u8,
+        why: String,
+    },
+    Now {
+        phase: Phase,
+        alive: usize,
+    },
     /// Over, or stuck: the report says.
-    Report { report: Box<Report> },
+    Report {
+        report: Box<Report>,
+    },
 }

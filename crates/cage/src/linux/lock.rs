@@ -48,9 +48,11 @@ mod tests {
     use std::os::fd::AsFd;
 
     fn files() -> (std::path::PathBuf, File, File) {
-        let name = format!("fullstop-lock-{}-{:?}", std::process::id(), std::thread::current().id());
+        let name =
+            format!("fullstop-lock-{}-{:?}", std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(name);
-        let open = || File::options().create(true).truncate(false).read(true).write(true).open(&path);
+        let open =
+            || File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let (one, other) = (open().expect("a file"), open().expect("a file"));
         (path, one, other)
     }

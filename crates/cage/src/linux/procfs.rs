@@ -75,12 +75,20 @@ pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
 }
 
 pub fn text_of(file: &OwnedFd) -> io::Result<String> {
+    String::from_utf8(bytes_of(file)?).map_err(io::Error::other)
+}
+
+pub fn bytes(path: &str) -> io::Result<Vec<u8>> {
+    bytes_of(&open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn bytes_of(file: &OwnedFd) -> io::Result<Vec<u8>> {
     const USUAL: usize = 4 * 1024;
     let mut bytes = Vec::with_capacity(USUAL);
     loop {
         bytes.reserve(USUAL / 2);
         if rustix::io::read(file, spare_capacity(&mut bytes))? == 0 {
-            return String::from_utf8(bytes).map_err(io::Error::other);
+            return Ok(bytes);
         }
     }
 }

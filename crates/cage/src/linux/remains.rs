@@ -1,0 +1,184 @@
+//! A cage whose keeper and guard are gone.
+//!
+//! Nobody in it is a child of ours, so every member must be known again: by the
+//! cgroup it is in, by what was written down of it, by its parent, or by the marker
+//! in its environment together with where it stands. Whoever cannot be told from a
+//! stranger is left alone.
+
+use super::cgroup::Cgroup;
+use super::held::Held;
+use super::kin::Kin;
+use super::procfs::{self, Stat, numbered_entries, stat};
+use crate::Round;
+use fullstop_core::identity::{Identity, Known};
+use fullstop_core::report::Member;
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Proof;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Everybody alive who carries a marker, by pid: one look at all of /proc.
+#[derive(Debug, Default)]
+pub struct Marked(HashMap<i32, (Stat, String)>);
+
+impl Marked {
+    pub fn scan(variable: &str) -> Marked {
+        let key = format!("{variable}=");
+        let marked = |pid| {
+            let stat = stat(pid).filter(Stat::is_alive)?;
+            Some((pid, (stat, marker(pid, &key)?)))
+        };
+        Marked(numbered_entries("/proc").into_iter().filter_map(marked).collect())
+    }
+}
+
+fn marker(pid: i32, key: &str) -> Option<String> {
+    let environ = procfs::bytes(&format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environ.split(|&byte| byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(key.as_bytes()))?;
+    Some(String::from_utf8_lossy(value).into_owned())
+}
+
+/// The cgroup of a process, as the unified hierarchy names it.
+pub fn cgroup_of(pid: i32) -> Option<String> {
+    let text = procfs::text(format!("/proc/{pid}/cgroup")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+}
+
+/// What is known of the members.
+#[derive(Clone, Debug, Default)]
+pub struct Clues {
+    /// The name and the value of the marker; it holds the run's id among others.
+    pub variable: String,
+    pub id: String,
+    /// The leader, and everybody when last counted.
+    pub known: Vec<Known>,
+    /// The cgroup that the leader was born in, if that was not one of its own.
+    pub place: Option<String>,
+    /// When the leader began; nobody in the cage is older.
+    pub since: Option<u64>,
+    /// The guard's ancestors: whoever lost its parent is with one of them.
+    pub line: Vec<Identity>,
+}
+
+#[derive(Debug)]
+pub struct Remains {
+    cgroup: Option<Cgroup>,
+    clues: Clues,
+}
+
+impl Remains {
+    pub fn new(cgroup: Option<&Path>, clues: Clues) -> Remains {
+        Remains { cgroup: cgroup.and_then(Cgroup::adopt), clues }
+    }
+
+    /// Those who are proven to be members, each held.
+    pub fn find(&self, marked: &Marked) -> Vec<Held> {
+        let mut found: Vec<Held> = Vec::new();
+        let mut seen = HashSet::new();
+        if let Some(cgroup) = &self.cgroup {
+            let inside = |pid| Held::inside(pid, |pid| cgroup.procs().contains(&pid));
+            found.extend(cgroup.procs().into_iter().filter_map(inside));
+        }
+        let carries = |pid: i32| marked.0.get(&pid).is_some_and(|(_, value)| self.is_meant(value));
+        found.extend(self.clues.known.iter().filter_map(|known| {
+            let in_place = |pid| self.clues.place.is_some() && self.clues.place == cgroup_of(pid);
+            Held::known(&known.identity, |pid| carries(pid) || in_place(pid))
+        }));
+        found.extend(self.suspects(marked));
+        found.retain(|held| {
+            held.stat().is_some_and(|stat| stat.is_alive()) && seen.insert(held.pid())
+        });
+        self.add_children(&mut found, &mut seen);
+        found
+    }
+
+    /// Whoever was born to a member is one, whatever it made of itself.
+    fn add_children(&self, found: &mut Vec<Held>, seen: &mut HashSet<i32>) {
+        let kin = Kin::now();
+        let mut next = 0;
+        while let Some(parent) = found.get(next) {
+            next += 1;
+            let threads = parent.stat().map_or(1, |stat| stat.threads);
+            let children = kin.children(parent.pid(), threads);
+            let new: Vec<Held> = children
+                .into_iter()
+                .filter(|child| !seen.contains(child))
+                .filter_map(|child| Held::child_of(parent, child))
+                .filter(|held| held.stat().is_some_and(|stat| stat.is_alive()))
+                .collect();
+            seen.extend(new.iter().map(Held::pid));
+            found.extend(new);
+        }
+    }
+
+    fn is_meant(&self, marker: &str) -> bool {
+        marker.split('/').any(|id| id == self.clues.id)
+    }
+
+    /// By the marker, and where they stand: not older than the leader, in the cgroup
+    /// it was born in, and orphaned to one of the guard's ancestors if at all. What
+    /// desktop buses and `at` copy the marker to stands elsewhere.
+    fn suspects(&self, marked: &Marked) -> Vec<Held> {
+        let (Some(place), Some(since)) = (&self.clues.place, self.clues.since) else {
+            return Vec::new();
+        };
+        let ours = |stat: &Stat, value: &str| {
+            self.is_meant(value)
+                && stat.start_ticks >= since
+                && cgroup_of(stat.pid).as_ref() == Some(place)
+                && self.stands_in_line(stat, marked)
+        };
+        let candidates = marked.0.values().filter(|(stat, value)| ours(stat, value));
+        let key = format!("{}=", self.clues.variable);
+        candidates
+            .filter_map(|(seen, _)| {
+                let held = Held::anybody(seen.pid)?;
+                // Looked at again now that it cannot be mistaken.
+                let stat = held.stat().filter(|stat| stat.start_ticks == seen.start_ticks)?;
+                let value = marker(stat.pid, &key)?;
+                (ours(&stat, &value) && held.stat().is_some()).then_some(held)
+            })
+            .collect()
+    }
+
+    fn stands_in_line(&self, stat: &Stat, marked: &Marked) -> bool {
+        /// Deeper than any tree.
+        const DEEPEST: usize = 10_000;
+        let mut above = stat.ppid;
+        for _ in 0..DEEPEST {
+            match marked.0.get(&above) {
+                Some((parent, value)) if self.is_meant(value) => above = parent.ppid,
+                _ => break,
+            }
+        }
+        let ancestor = self.clues.line.iter().find(|identity| identity.pid == above);
+        let now = procfs::stat(above);
+        matches!((ancestor, now), (Some(then), Some(now)) if then.start_ticks == now.start_ticks)
+    }
+
+    /// Kills whoever is there.
+    pub fn kill(&self, members: &[Held]) -> Round {
+        let _ = self.cgroup.as_ref().map(Cgroup::kill);
+        let killed = |held: &&Held| held.send(Signal::KILL).is_ok();
+        Round { alive: members.len(), signalled: members.iter().filter(killed).count() }
+    }
+
+    /// Why it may be said that they are gone, once a search finds nobody.
+    pub fn proof(&mut self) -> Option<Proof> {
+        match &mut self.cgroup {
+            None => Some(Proof::ScanClean),
+            Some(cgroup) => cgroup.is_emptied().then_some(Proof::CgroupEmpty),
+        }
+    }
+
+    /// Removes a cgroup that is empty anyway; nobody is signalled.
+    pub fn remove_if_empty(&mut self) -> bool {
+        self.cgroup.as_mut().is_some_and(Cgroup::is_emptied)
+    }
+}
+
+/// As a report names them.
+pub fn members(held: &[Held]) -> Vec<Member> {
+    held.iter().filter_map(Held::stat).map(|stat| procfs::member(&stat)).collect()
+}

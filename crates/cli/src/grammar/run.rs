@@ -1,0 +1,131 @@
+//! `run` and `start`: the same options, but for what a terminal is for.
+
+use super::{BARE, Command, Count, Kind, Operand, Opt, Section, Statuses};
+
+const COMMAND: &[Operand] =
+    &[Operand::new("COMMAND", Kind::Program, Count::One, "no command to run")];
+
+pub static RUN: Command = Command {
+    path: &["run"],
+    does: "run a command in front, and leave nothing behind",
+    usage: "[options] [--] COMMAND [ARGS…]",
+    about: "\
+Behaves like COMMAND: its stdio, its terminal, its exit status. INT, TERM, HUP
+or QUIT sent to it stop the whole tree; when it returns, nothing is left.",
+    operands: COMMAND,
+    sections: &[
+        Section {
+            heading: "Stopping",
+            options: &[
+                LADDER,
+                GRACE,
+                AGENT,
+                TIMEOUT,
+                ON_EXIT,
+                ON_HOST_EXIT.more(" (default: stop, but ignore on a terminal and under nohup)"),
+                CAGE,
+            ],
+        },
+        ENVIRONMENT,
+        Section {
+            heading: "Telling",
+            options: &[
+                NAME,
+                GROUP,
+                REPORT.more(" (- is stdout)"),
+                Opt::flag("quiet", "say nothing but errors").short('q'),
+                Opt::flag("verbose", "say each step").short('v'),
+            ],
+        },
+    ],
+    statuses: Some(&Statuses {
+        usual: "COMMAND's own; if it died of a signal, so does this (137 for KILL).",
+        special: &[
+            ("120", "stuck: something could not be killed (it is named)"),
+            ("124", "timed out"),
+            ("125", "fullstop failed"),
+            ("126", "cannot execute COMMAND"),
+            ("127", "COMMAND not found"),
+        ],
+    }),
+    ..BARE
+};
+
+pub static START: Command = Command {
+    path: &["start"],
+    does: "run a command in the background, and tell its id",
+    usage: "[options] [--] COMMAND [ARGS…]",
+    about: "\
+Returns as soon as COMMAND runs, or is ready, and prints the id of the run.
+COMMAND goes on until it exits or is stopped.",
+    operands: COMMAND,
+    sections: &[
+        Section {
+            heading: "Waiting",
+            options: &[
+                Opt::with("wait-ready", "WHAT", Kind::Ready, "return only when it is ready").more(
+                    ": tcp:PORT accepts, file:PATH exists, or a line of output has WHAT in it",
+                ),
+                Opt::with("ready-timeout", "D", Kind::Duration, "how long to wait for that")
+                    .more(" (default: 30s); when over, the run is stopped and start fails"),
+            ],
+        },
+        Section {
+            heading: "Stopping",
+            options: &[
+                LADDER,
+                GRACE,
+                AGENT,
+                TIMEOUT,
+                ON_EXIT,
+                ON_HOST_EXIT.more(" (default: ignore)"),
+                CAGE,
+            ],
+        },
+        ENVIRONMENT,
+        Section { heading: "Telling", options: &[NAME, GROUP, REPORT, super::table::JSON] },
+    ],
+    ..BARE
+};
+
+const LADDER: Opt = Opt::with("ladder", "L", Kind::Ladder, "the steps of a stop").more(
+    " (default: term@leader:3s,term@tree:2s,kill)\n\
+     step: SIGNAL, close-stdin or input:\"TEXT\", with @leader, @group or @tree, \
+     and :PATIENCE; the last step is always kill",
+);
+const GRACE: Opt =
+    Opt::with("grace", "D", Kind::Duration, "the usual ladder, scaled to this total")
+        .more(" (0: kill at once)");
+const AGENT: Opt = Opt::with("agent", "NAME", Kind::Agent, "the ladder of a known agent")
+    .more("; auto (default) goes by COMMAND, none by nothing");
+const TIMEOUT: Opt = Opt::with("timeout", "D", Kind::Duration, "stop after this time");
+const ON_EXIT: Opt = Opt::with(
+    "on-exit",
+    "WHAT",
+    Kind::Words(&["stop", "wait", "release"]),
+    "when COMMAND exits and others live",
+)
+.more(": stop (default), wait, release");
+const ON_HOST_EXIT: Opt = Opt::with(
+    "on-host-exit",
+    "WHAT",
+    Kind::Words(&["stop", "ignore"]),
+    "when whoever started this dies: stop or ignore",
+);
+const CAGE: Opt =
+    Opt::with("cage", "KIND", Kind::Words(&["auto", "cgroup", "tree"]), "what holds the tree")
+        .more(": auto (default), cgroup, or tree");
+
+const ENVIRONMENT: Section = Section {
+    heading: "Environment",
+    options: &[
+        Opt::with("cwd", "DIR", Kind::Directory, "run COMMAND there"),
+        Opt::with("env", "K=V", Kind::Assignment, "set a variable").repeats(),
+        Opt::with("unset-env", "K", Kind::Variable, "remove one").repeats(),
+        Opt::flag("clear-env", "start from an empty environment"),
+    ],
+};
+
+const NAME: Opt = Opt::with("name", "N", Kind::Text, "a name for the run");
+const GROUP: Opt = Opt::with("group", "G", Kind::Group, "join this group: plan/research");
+const REPORT: Opt = Opt::with("report", "FILE", Kind::File, "write a JSON report there at the end");

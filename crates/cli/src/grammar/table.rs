@@ -1,0 +1,265 @@
+//! The table of commands.
+
+use super::group::GROUP;
+use super::run::{RUN, START};
+use super::{BARE, Chapter, Command, Count, Kind, Operand, Opt, Section};
+
+/// The root of everything that can be said.
+pub static FULLSTOP: Command = Command {
+    does: "run a command so that stopping it stops everything it started",
+    usage: "COMMAND [options]",
+    about: "\
+fullstop runs a command so that stopping it stops everything it started,
+and says \"stopped\" only when the kernel agrees.",
+    sections: &[Section {
+        heading: "Options",
+        options: &[Opt::flag("version", "show the version").short('V')],
+    }],
+    chapters: &[
+        // The first is looked at first, and `run` is in a hurry.
+        Chapter { heading: "Running", commands: &[&RUN, &START, &RESTART] },
+        Chapter { heading: "Looking", commands: &[&PS, &TREE, &SHOW, &EVENTS, &WAIT] },
+        Chapter { heading: "Stopping", commands: &[&STOP, &KILL, &SIGNAL, &GROUP] },
+        Chapter { heading: "Tidying", commands: &[&RM, &PRUNE, &SWEEP] },
+        Chapter {
+            heading: "Knowing",
+            commands: &[&DOCTOR, &DEMO, &COMPLETIONS, &MAN, &HELP_COMMAND],
+        },
+    ],
+    ..BARE
+};
+
+pub(super) const JSON: Opt = Opt::flag("json", "print JSON, for programs");
+const ONLY_JSON: &[Section] = &[Section { heading: "Telling", options: &[JSON] }];
+const DRY_RUN: Opt = Opt::flag("dry-run", "say what would be done, and do nothing");
+
+const WHICH_RUN: &str = "which run? give its id";
+const ID: Operand = Operand::new("ID", Kind::Run, Count::One, WHICH_RUN);
+const IDS: Operand = Operand::new("ID", Kind::Run, Count::Some, WHICH_RUN);
+const ANY_IDS: Operand = Operand::new("ID", Kind::Run, Count::Any, WHICH_RUN);
+const PAGE: Operand = Operand::new("COMMAND", Kind::Page, Count::Any, "");
+
+/// What an ID may be, said where one is taken.
+const ABOUT_IDS: &str =
+    "An ID is a run's id, the beginning of one that no other run shares, or a name.";
+
+static RESTART: Command = Command {
+    path: &["restart"],
+    does: "stop runs, then start them again as they were",
+    usage: "ID…",
+    about: ABOUT_IDS,
+    operands: &[IDS],
+    ..BARE
+};
+
+static PS: Command = Command {
+    path: &["ps"],
+    does: "list the runs",
+    usage: "[options]",
+    sections: &[
+        Section {
+            heading: "Choosing",
+            options: &[
+                Opt::flag("all", "those that have ended, too").short('a'),
+                Opt::with("group", "G", Kind::Group, "only those of this group"),
+            ],
+        },
+        Section {
+            heading: "Telling",
+            options: &[
+                Opt::flag("quiet", "ids only").short('q'),
+                JSON,
+                Opt::flag("watch", "stay, and show every change").short('w'),
+            ],
+        },
+    ],
+    ..BARE
+};
+
+static TREE: Command = Command {
+    path: &["tree"],
+    does: "show the living processes of a run",
+    usage: "[options] ID",
+    about: ABOUT_IDS,
+    operands: &[ID],
+    sections: ONLY_JSON,
+    ..BARE
+};
+
+static SHOW: Command = Command {
+    path: &["show"],
+    does: "show all that is known of a run",
+    usage: "[options] ID",
+    about: ABOUT_IDS,
+    operands: &[ID],
+    sections: ONLY_JSON,
+    ..BARE
+};
+
+static EVENTS: Command = Command {
+    path: &["events"],
+    does: "show what happened to runs, in order",
+    usage: "[options] [ID…]",
+    about: "Without an ID, what happened to all of them.",
+    operands: &[ANY_IDS],
+    sections: &[Section {
+        heading: "Telling",
+        options: &[Opt::flag("follow", "stay, and show what comes").short('f'), JSON],
+    }],
+    ..BARE
+};
+
+static WAIT: Command = Command {
+    path: &["wait"],
+    does: "wait until runs have ended",
+    usage: "[options] ID…",
+    about: ABOUT_IDS,
+    operands: &[IDS],
+    sections: &[
+        Section {
+            heading: "Waiting",
+            options: &[Opt::with("timeout", "D", Kind::Duration, "give up after this time")],
+        },
+        Section { heading: "Telling", options: &[JSON] },
+    ],
+    ..BARE
+};
+
+const STOP_USAGE: &str = "[options] ID…|--all|--group G";
+const STOP_SECTIONS: &[Section] = &[
+    Section {
+        heading: "Choosing",
+        options: &[
+            Opt::flag("all", "every run there is"),
+            Opt::with("group", "G", Kind::Group, "every run of this group"),
+        ],
+    },
+    Section {
+        heading: "Waiting",
+        options: &[Opt::flag("no-wait", "ask, and return at once; nothing is proven then")],
+    },
+    Section {
+        heading: "Telling",
+        options: &[JSON, Opt::flag("quiet", "say nothing but errors").short('q')],
+    },
+];
+
+static STOP: Command = Command {
+    path: &["stop"],
+    does: "stop runs, each by its ladder, and wait for the proof",
+    usage: STOP_USAGE,
+    about: ABOUT_IDS,
+    operands: &[ANY_IDS],
+    sections: STOP_SECTIONS,
+    ..BARE
+};
+
+static KILL: Command = Command {
+    path: &["kill"],
+    does: "kill runs at once, and wait for the proof",
+    usage: STOP_USAGE,
+    about: ABOUT_IDS,
+    operands: &[ANY_IDS],
+    sections: STOP_SECTIONS,
+    ..BARE
+};
+
+static SIGNAL: Command = Command {
+    path: &["signal"],
+    does: "send a signal to the leader of each run",
+    usage: "SIGNAL ID…",
+    about: ABOUT_IDS,
+    operands: &[
+        Operand::new("SIGNAL", Kind::Signal, Count::One, "which signal? give its name"),
+        IDS,
+    ],
+    ..BARE
+};
+
+static RM: Command = Command {
+    path: &["rm"],
+    does: "forget runs that have ended",
+    usage: "ID…",
+    about: ABOUT_IDS,
+    operands: &[IDS],
+    ..BARE
+};
+
+static PRUNE: Command = Command {
+    path: &["prune"],
+    does: "forget old runs that have ended",
+    usage: "[options]",
+    sections: &[
+        Section {
+            heading: "Choosing",
+            options: &[
+                Opt::with("older", "D", Kind::Duration, "only what ended longer ago than this"),
+                Opt::with("keep", "N", Kind::Number, "keep the latest so many"),
+                DRY_RUN,
+            ],
+        },
+        Section { heading: "Telling", options: &[JSON] },
+    ],
+    ..BARE
+};
+
+static SWEEP: Command = Command {
+    path: &["sweep"],
+    does: "end what is left of runs whose keeper and guard are gone",
+    usage: "[options]",
+    about: "What cannot be told from a stranger is left alone.",
+    sections: &[
+        Section { heading: "Choosing", options: &[DRY_RUN] },
+        Section { heading: "Telling", options: &[JSON] },
+    ],
+    ..BARE
+};
+
+static DOCTOR: Command = Command {
+    path: &["doctor"],
+    does: "say what this machine offers, and what it lacks",
+    usage: "[options]",
+    sections: ONLY_JSON,
+    ..BARE
+};
+
+static DEMO: Command =
+    Command { path: &["demo"], does: "a hostile little tree, shown, stopped, proven dead", ..BARE };
+
+static COMPLETIONS: Command = Command {
+    path: &["completions"],
+    does: "print the completions for a shell",
+    usage: "bash|zsh|fish",
+    about: "\
+bash:  source <(fullstop completions bash)
+zsh:   source <(fullstop completions zsh)
+fish:  fullstop completions fish | source",
+    operands: &[Operand::new(
+        "SHELL",
+        Kind::Words(&["bash", "zsh", "fish"]),
+        Count::One,
+        "which shell? bash, zsh or fish",
+    )],
+    ..BARE
+};
+
+static MAN: Command = Command {
+    path: &["man"],
+    does: "print a man page",
+    usage: "[COMMAND]|--dir DIR",
+    about: "To read one at once: fullstop man run | man -l -",
+    operands: &[PAGE],
+    sections: &[Section {
+        heading: "Writing",
+        options: &[Opt::with("dir", "DIR", Kind::Directory, "write all pages there")],
+    }],
+    ..BARE
+};
+
+static HELP_COMMAND: Command = Command {
+    path: &["help"],
+    does: "show help for a command",
+    usage: "[COMMAND]",
+    operands: &[PAGE],
+    ..BARE
+};
