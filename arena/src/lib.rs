@@ -55,6 +55,7 @@ mod outcome;
 mod process;
 mod ready;
 mod reaper;
+pub mod records;
 mod registry;
 pub mod report;
 mod slots;

@@ -46,7 +46,7 @@ impl World {
             notes: Vec::new(),
             attached: Vec::new(),
         };
-        for dir in [world.dir(), world.out(), world.home()] {
+        for dir in [world.dir(), world.out(), world.home(), world.scratch().join("state")] {
             fs::create_dir(&dir).context(format!("cannot make {}", dir.display()))?;
             fs::set_permissions(&dir, Permissions::from_mode(0o777)).context("chmod")?;
         }
@@ -83,6 +83,11 @@ impl World {
         self.scratch().join("home")
     }
 
+    /// Where fullstop keeps its records here; it makes the directory itself.
+    pub fn state(&self) -> PathBuf {
+        self.scratch().join("state/fullstop")
+    }
+
     /// The throw-away cgroup this world lives in, where there is one.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_ref()
@@ -108,6 +113,7 @@ impl World {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home())
             .env("TMPDIR", self.home())
+            .env("FULLSTOP_DIR", self.state())
             .current_dir(self.dir())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::records::expect_finished;
 use crate::{Context, Outcome, World, ensure};
 
 /// No zombie, no cgroup and no file is left but those a member makes.
@@ -15,7 +16,8 @@ pub fn nothing_left(world: &World, members_files: &[&str]) -> Outcome {
     }
     only(&world.dir(), members_files)?;
     only(&world.out(), &["report.json", "stderr"])?;
-    only(&world.home(), &[])
+    only(&world.home(), &[])?;
+    expect_finished(world)
 }
 
 fn only(dir: &Path, known: &[&str]) -> Outcome {

@@ -266,7 +266,7 @@ pub fn all_clean(world: &World) -> Outcome {
     world.expect_bystanders_untouched()?;
     let left = std::fs::read_dir(world.home()).context("home")?.flatten().next();
     ensure!(left.is_none(), "something was left in the home directory: {left:?}");
-    Ok(())
+    arena::records::expect_finished(world)
 }
 
 pub fn no_cgroup(world: &World) -> Outcome {
