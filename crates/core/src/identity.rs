@@ -11,12 +11,3 @@ pub struct Identity {
     /// The inode in pidfs, which no other process of this boot ever gets.
     pub inode: Option<u64>,
 }
-
-/// A member as a sweep would look for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Known {
-    #[serde(flatten)]
-    pub identity: Identity,
-    pub pgid: i32,
-    pub sid: i32,
-}

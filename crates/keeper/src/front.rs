@@ -70,7 +70,7 @@ fn text(error: io::Error) -> String {
 /// On a terminal that includes what stops a job: whether a Ctrl-Z stops it, and
 /// when, is the command's business (pagers tidy up first, some ignore it). We stop
 /// once the command has.
-fn heard_signals(on_terminal: bool) -> Vec<Signal> {
+pub fn heard_signals(on_terminal: bool) -> Vec<Signal> {
     const STOPS: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
     const NEVER: [Signal; 9] = [
         Signal::KILL,

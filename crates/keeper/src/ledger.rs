@@ -5,12 +5,12 @@
 //! tried again with the next change, and said at the end.
 
 use crate::spec::Spec;
-use fullstop_cage::linux::{Blueprint, cgroup_of, identify};
-use fullstop_core::identity::{Identity, Known};
+use fullstop_cage::linux::{Blueprint, cgroup_of, identify, parent_of};
+use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
 use fullstop_core::report::{CageKind, Report, Taken};
 use fullstop_core::words::Reason;
-use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, VERSION, What};
+use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, VERSION, What};
 use fullstop_store::{ERR, OUT, Result, RunDir, Store, StoreError, World};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::os::fd::{OwnedFd, RawFd};
@@ -43,7 +43,7 @@ impl Ledger {
             }
             return Err(error);
         }
-        Ok(Ledger { run, record: first_record(spec, file), events: Vec::new(), behind: None })
+        Ok(Ledger { run, record: first_record(file), events: Vec::new(), behind: None })
     }
 
     /// Listens for orders, and joins the group: from here on the run can be stopped
@@ -83,11 +83,10 @@ impl Ledger {
     /// Writes down who is who, for whoever must go around us or come after us.
     pub fn identities(&mut self, leader: Option<i32>, guard: Option<i32>) {
         self.record.leader = leader.and_then(identify);
-        self.record.keeper = identify(rustix::process::getpid().as_raw_pid());
+        self.record.keeper = identify(own_pid());
         self.record.guard = guard.and_then(identify);
-        if self.record.cage == CageKind::Tree {
-            self.record.line = guard.map(line_above).unwrap_or_default();
-            self.record.place = leader.and_then(cgroup_of);
+        if self.record.cage == CageKind::Tree && self.record.kin.is_none() {
+            self.record.kin = guard.and_then(kin_of);
         }
         self.write();
     }
@@ -102,7 +101,7 @@ impl Ledger {
     }
 
     /// Writes down who is there, if that has changed.
-    pub fn census(&mut self, roll: impl FnOnce(&mut Vec<Known>) -> bool) {
+    pub fn census(&mut self, roll: impl FnOnce(&mut Vec<Identity>) -> bool) {
         if roll(&mut self.record.census) {
             self.write();
         }
@@ -110,7 +109,7 @@ impl Ledger {
 
     /// Somebody else looks after the run from here on.
     pub fn hand_over(&mut self) {
-        self.record.keeper = identify(rustix::process::getpid().as_raw_pid());
+        self.record.keeper = identify(own_pid());
         self.record.guard = None;
         self.write();
     }
@@ -194,41 +193,50 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
         plan: spec.plan.clone(),
         cage: spec.cage,
         cgroup: blueprint.cgroup().map(ToOwned::to_owned),
+        kin: if blueprint.cgroup().is_none() { kin_of(own_pid()) } else { None },
         world: World::here().clone(),
         started_at,
     }
 }
 
-fn first_record(spec: &Spec, file: SpecFile) -> RecordFile {
+/// A record as far as the spec tells.
+pub fn first_record(file: SpecFile) -> RecordFile {
     RecordFile {
         version: VERSION,
         id: file.id,
         name: file.name,
         group: file.group,
         generation: file.generation,
-        command: spec.shown_command(),
+        command: file.argv.iter().map(|word| word.0.to_string_lossy().into_owned()).collect(),
         state: Phase::Starting,
         cage: if file.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree },
         cgroup: file.cgroup,
+        kin: file.kin,
         world: file.world,
         keeper: None,
         guard: None,
         leader: None,
-        place: None,
-        line: Vec::new(),
         census: Vec::new(),
         started_at: file.started_at,
         report: None,
     }
 }
 
-/// Everybody above a process: its orphans end up with one of them.
-fn line_above(pid: i32) -> Vec<Identity> {
+/// Where a guard stands: its orphans end up with somebody above it.
+fn kin_of(guard: i32) -> Option<Kin> {
     /// Deeper than any real line of ancestors.
     const DEEPEST: usize = 64;
-    let above = |&pid: &i32| fullstop_cage::linux::parent_of(pid).filter(|&parent| parent > 0);
-    let line = std::iter::successors(above(&pid), above).take(DEEPEST);
-    line.filter_map(identify).collect()
+    let above = |&pid: &i32| parent_of(pid).filter(|&parent| parent > 0);
+    let line = std::iter::successors(above(&guard), above).take(DEEPEST);
+    Some(Kin {
+        guard: identify(guard)?,
+        line: line.filter_map(identify).collect(),
+        place: cgroup_of(guard),
+    })
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_pid()
 }
 
 pub fn unix_ms() -> u64 {

@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod say;
+pub mod commission;
 mod control;
 mod ending;
 mod engine;
@@ -16,6 +17,7 @@ mod lifeline;
 mod notes;
 mod sink;
 mod spec;
+pub mod sweep;
 mod terminal;
 
 pub use ending::Ending;

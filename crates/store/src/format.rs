@@ -3,7 +3,7 @@
 use crate::text::Text;
 use crate::world::World;
 use fullstop_core::id::Id;
-use fullstop_core::identity::{Identity, Known};
+use fullstop_core::identity::Identity;
 use fullstop_core::machine::{Plan, State};
 use fullstop_core::report::{CageKind, Report, Verdict, Wanted};
 use fullstop_core::words::{Moment, Reason};
@@ -32,9 +32,23 @@ pub struct SpecFile {
     /// Where the cgroup will be, if one can be had: it is written down before it is
     /// made, so that a sweep can find it whatever happens in between.
     pub cgroup: Option<PathBuf>,
+    /// How to find the members where there is no cgroup.
+    #[serde(default)]
+    pub kin: Option<Kin>,
     pub world: World,
     /// Milliseconds since 1970.
     pub started_at: u64,
+}
+
+/// Where the members of a cage without a cgroup stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kin {
+    /// Nobody in the cage is older than its guard.
+    pub guard: Identity,
+    /// The guard's ancestors when it began: where orphans of the run end up.
+    pub line: Vec<Identity>,
+    /// The cgroup they are all born in.
+    pub place: Option<String>,
 }
 
 /// `record.json`: how the run stands.
@@ -51,19 +65,15 @@ pub struct RecordFile {
     pub state: Phase,
     pub cage: CageKind,
     pub cgroup: Option<PathBuf>,
+    #[serde(default)]
+    pub kin: Option<Kin>,
     pub world: World,
     pub keeper: Option<Identity>,
     pub guard: Option<Identity>,
     pub leader: Option<Identity>,
-    /// The cgroup the leader was born in, where it could not have its own.
+    /// The members when last counted, where there is no cgroup to tell.
     #[serde(default)]
-    pub place: Option<String>,
-    /// The guard's ancestors when it began: where orphans of the run end up.
-    #[serde(default)]
-    pub line: Vec<Identity>,
-    /// The members when last counted. Only a cage without a cgroup needs it.
-    #[serde(default)]
-    pub census: Vec<Known>,
+    pub census: Vec<Identity>,
     pub started_at: u64,
     /// Once it is ended, released or stuck.
     #[serde(default)]

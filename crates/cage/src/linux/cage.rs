@@ -10,7 +10,7 @@ use super::procfs::{self, Stat};
 use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Look, Round, SpawnError, plain};
-use fullstop_core::identity::{Identity, Known};
+use fullstop_core::identity::Identity;
 use fullstop_core::machine::Whom;
 use fullstop_core::report::{CageKind, Member, Wanted};
 use fullstop_core::signal::Signal;
@@ -141,21 +141,19 @@ impl LinuxCage {
 
     /// Writes down who is there, for whoever must find them without us. What is
     /// known of one already is not asked again. Returns whether anything changed.
-    pub fn roll(&self, known: &mut Vec<Known>) -> bool {
+    pub fn roll(&self, known: &mut Vec<Identity>) -> bool {
         let mut now = Vec::new();
         survey(|held, stat| {
             if !stat.is_alive() {
                 return;
             }
-            let same = |known: &&Known| {
-                known.identity.pid == stat.pid && known.identity.start_ticks == stat.start_ticks
-            };
+            let same =
+                |known: &&Identity| known.pid == stat.pid && known.start_ticks == stat.start_ticks;
             let inode = match known.iter().find(same) {
-                Some(known) => known.identity.inode,
+                Some(known) => known.inode,
                 None => held.again().and_then(|held| held.inode()),
             };
-            let identity = Identity { pid: stat.pid, start_ticks: stat.start_ticks, inode };
-            now.push(Known { identity, pgid: stat.pgid, sid: stat.sid });
+            now.push(Identity { pid: stat.pid, start_ticks: stat.start_ticks, inode });
         });
         let changed = *known != now;
         *known = now;

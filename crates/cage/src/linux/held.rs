@@ -216,6 +216,11 @@ pub fn watch_parent(parent: i32) -> io::Result<Option<OwnedFd>> {
     Ok(Some(abandoned))
 }
 
+/// A descriptor that becomes readable when that process dies. It is only watched.
+pub fn watch_process(pid: Pid) -> Option<OwnedFd> {
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
 /// The inode in pidfs, which no other process of this boot ever gets (kernel 6.9+).
 pub fn inode(pid: i32) -> Option<u64> {
     let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;

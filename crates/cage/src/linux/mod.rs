@@ -26,7 +26,7 @@ pub use descriptors::{close_all_but, null_over, raise_descriptor_limit};
 pub use entry::fill_standard_descriptors;
 pub use fork::{Fork, fork};
 pub use groups::{group_of, own_group, own_session};
-pub use held::{Held, watch_parent};
+pub use held::{Held, watch_parent, watch_process};
 pub use identity::{identify, parent_of};
 pub use kin::{descendants, is_alive};
 pub use lock::{is_locked, try_lock};

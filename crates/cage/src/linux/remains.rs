@@ -10,7 +10,7 @@ use super::held::Held;
 use super::kin::Kin;
 use super::procfs::{self, Stat, numbered_entries, stat};
 use crate::Round;
-use fullstop_core::identity::{Identity, Known};
+use fullstop_core::identity::Identity;
 use fullstop_core::report::Member;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Proof;
@@ -52,7 +52,7 @@ pub struct Clues {
     pub variable: String,
     pub id: String,
     /// The leader, and everybody when last counted.
-    pub known: Vec<Known>,
+    pub known: Vec<Identity>,
     /// The cgroup that the leader was born in, if that was not one of its own.
     pub place: Option<String>,
     /// When the leader began; nobody in the cage is older.
@@ -83,7 +83,7 @@ impl Remains {
         let carries = |pid: i32| marked.0.get(&pid).is_some_and(|(_, value)| self.is_meant(value));
         found.extend(self.clues.known.iter().filter_map(|known| {
             let in_place = |pid| self.clues.place.is_some() && self.clues.place == cgroup_of(pid);
-            Held::known(&known.identity, |pid| carries(pid) || in_place(pid))
+            Held::known(known, |pid| carries(pid) || in_place(pid))
         }));
         found.extend(self.suspects(marked));
         found.retain(|held| {

@@ -27,6 +27,13 @@ pub enum Change {
     Continued,
 }
 
+impl Waited {
+    /// The child is no more, and not to be waited for again.
+    pub fn is_gone(self) -> bool {
+        matches!(self, Waited::Nobody | Waited::Changed { change: Change::Exited(_), .. })
+    }
+}
+
 const EVERYTHING: i32 = libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED;
 
 /// Whatever has happened to any child; the dead are reaped.

@@ -14,14 +14,16 @@ use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
 use crate::notes::Notes;
 use crate::sink::Sink;
 use crate::spec::{Ground, Loudness, Spec};
+use crate::sweep;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
-    Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, fork, now, null_over,
-    wait_for,
+    Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, disguise, fork, leave,
+    now, null_over, wait_for,
 };
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment};
+use fullstop_store::Store;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::VecDeque;
@@ -52,6 +54,8 @@ struct Guard<'a> {
     lifeline: Lifeline,
     bell: Bell,
     keeper: Held,
+    /// Ends what others have left, beside us.
+    sweeper: Option<Held>,
     ledger: Option<Ledger>,
     leader: Option<Held>,
     notes: Notes,
@@ -78,7 +82,10 @@ struct Guard<'a> {
 
 /// Guards one run from before its birth to its end.
 pub fn guard(spec: &mut Spec, post: Post) -> Result<Ending, String> {
-    begin(spec, post).map(|mut guard| guard.watch())
+    begin(spec, post).map(|mut guard| {
+        guard.sweeper = send_sweeper(guard.spec);
+        guard.watch()
+    })
 }
 
 fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
@@ -128,6 +135,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         lifeline: ours,
         bell,
         keeper,
+        sweeper: None,
         ledger,
         leader: None,
         notes,
@@ -169,6 +177,34 @@ fn open_ledger(
             Ok(None)
         }
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Looks for runs that nobody looks after, now that the command runs. Ending them
+/// may take a while, and a guard must hear: a child does it.
+fn send_sweeper(spec: &Spec) -> Option<Held> {
+    let store = match &spec.store {
+        Some(path) => Store::at(path),
+        None => Store::open(),
+    };
+    let store = store.ok()?;
+    if sweep::lost(&store).ok()?.is_empty() {
+        return None;
+    }
+    match fork(Signal::CHLD) {
+        Ok(Fork::Parent(sweeper)) => Some(sweeper),
+        Ok(Fork::Child) => {
+            let path = store.path().to_owned();
+            drop(store);
+            let _ = rustix::process::setsid();
+            disguise("fullstop-sweep");
+            null_over(&[0, 1, 2]);
+            // Among them the lock of a run that is none of its business.
+            close_all_but(&[]);
+            let _ = Store::at(&path).map(|store| sweep::sweep(&store, sweep::Mode::End));
+            leave(0)
+        }
+        Err(_) => None,
     }
 }
 
@@ -274,6 +310,8 @@ impl Guard<'_> {
 
     /// Waits for it only when it is dead: then the tree is already ours.
     fn keeper_died(&mut self) -> bool {
+        let swept = |sweeper: &mut Held| wait_for(sweeper.pid()).is_gone();
+        self.sweeper.take_if(swept);
         match wait_for(self.keeper.pid()) {
             Waited::Changed { change: Change::Exited(exit), .. } => {
                 self.left_in_order = exit == Exit::Code(0);

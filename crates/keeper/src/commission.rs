@@ -1,0 +1,132 @@
+//! A run that stands apart from whoever asks for it.
+//!
+//! The host starts this program anew (a large, threaded host must not fork) with a
+//! socket for stdin, and writes one line into it: what is to be run. The first
+//! process forks the guard and exits, so that the host has nobody to wait for; the
+//! socket stays as the line between host and keeper.
+
+use crate::ending::FAILED;
+use crate::front::heard_signals;
+use crate::guard::{Post, guard};
+use crate::sink::Sink;
+use crate::spec::{Ground, HostPolicy, Loudness, Spec};
+use fullstop_cage::linux::{Fork, Signals, fork, hold, leave, null_over, shield, watch_process};
+use fullstop_core::id::Id;
+use fullstop_core::machine::Plan;
+use fullstop_core::report::Wanted;
+use fullstop_core::signal::Signal;
+use fullstop_store::{Reply, Text};
+use rustix::net::sockopt::socket_peercred;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+/// The name under which this program is started for a commission.
+pub const NAME: &str = "fullstop-guard";
+
+/// What a host asks for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Commission {
+    pub id: Id,
+    pub name: Option<String>,
+    pub group: Option<String>,
+    pub generation: u32,
+    pub argv: Vec<Text>,
+    pub env: Vec<(Text, Text)>,
+    pub cwd: Option<Text>,
+    pub plan: Plan,
+    pub cage: Wanted,
+    pub on_host_exit: HostPolicy,
+    pub report: Option<PathBuf>,
+    pub store: PathBuf,
+    pub ground: Ground,
+}
+
+/// Carries out a commission. Never returns.
+pub fn carry_out() -> ! {
+    let host = match std::io::stdin().as_fd().try_clone_to_owned() {
+        Ok(host) => UnixStream::from(host),
+        Err(_) => leave(FAILED.into()),
+    };
+    null_over(&[0]);
+    let failed = |why: String| {
+        let line = serde_json::to_vec(&Reply::Failed { status: FAILED, why }).unwrap_or_default();
+        let _ = (&host).write_all(&[line.as_slice(), b"\n"].concat());
+    };
+    match read(&host).and_then(|commission| begin(&host, commission)) {
+        Ok(()) => leave(0),
+        Err(why) => {
+            failed(why);
+            leave(FAILED.into())
+        }
+    }
+}
+
+fn read(mut host: &UnixStream) -> Result<Commission, String> {
+    let mut line = Vec::new();
+    let mut buffer = [0; 64 * 1024];
+    while line.last() != Some(&b'\n') {
+        match host.read(&mut buffer) {
+            Ok(0) => return Err("the host hung up before it said what to run".to_owned()),
+            Ok(length) => line.extend_from_slice(&buffer[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(format!("cannot hear the host: {error}")),
+        }
+    }
+    serde_json::from_slice(&line).map_err(|error| format!("the host speaks strangely: {error}"))
+}
+
+/// Returns in the process that was started; the guard is its child.
+fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
+    let line: OwnedFd = host.try_clone().map_err(|error| error.to_string())?.into();
+    let mut spec = spec(commission)?;
+    if let Ok(Fork::Parent(_)) = fork(Signal::CHLD).map_err(|error| error.to_string()) {
+        return Ok(());
+    }
+    let _ = rustix::process::setsid();
+    let heard = heard_signals(false);
+    let mask = hold(&heard);
+    shield();
+    let signals = Signals::of(&heard).map_err(|error| error.to_string())?;
+    let hosts = match spec.on_host_exit {
+        HostPolicy::Ignore => Vec::new(),
+        // A fork of the host may hold the line open.
+        _ => socket_peercred(&line)
+            .ok()
+            .and_then(|peer| watch_process(peer.pid))
+            .into_iter()
+            .collect(),
+    };
+    let post = Post { mask, signals, terminal: None, hosts, host: Some(line) };
+    guard(&mut spec, post).map(|_| ())
+}
+
+fn spec(commission: Commission) -> Result<Spec, String> {
+    let open = |path: PathBuf| {
+        let made = File::create(&path).map(Sink::new);
+        made.map_err(|error| format!("cannot write the report {}: {error}", path.display()))
+    };
+    let Commission { id, name, group, generation, argv, env, cwd, plan, .. } = commission;
+    Ok(Spec {
+        id,
+        name,
+        group: group
+            .map(|group| group.parse())
+            .transpose()
+            .map_err(|error: fullstop_store::StoreError| error.to_string())?,
+        generation,
+        argv: argv.into_iter().map(|text| text.0).collect(),
+        env: env.into_iter().map(|(key, value)| (key.0, value.0)).collect(),
+        cwd: cwd.map(|text| text.0),
+        plan,
+        cage: commission.cage,
+        on_host_exit: commission.on_host_exit,
+        report: commission.report.map(open).transpose()?,
+        store: Some(commission.store),
+        ground: commission.ground,
+        loudness: Loudness::Quiet,
+    })
+}

@@ -1,0 +1,258 @@
+//! Sweep: find runs whose keeper and guard are gone, and end them.
+//!
+//! A run is lost if it is listed as unfinished and its lock is free. Whoever sweeps
+//! holds a second lock on it, so that two sweeps do not meet. Records of another
+//! machine or pid namespace are left alone.
+
+use crate::ledger::{first_record, unix_ms};
+use crate::spec::MARKER;
+use fullstop_cage::linux::{Clues, Held, Marked, Remains, members, now};
+use fullstop_core::id::Id;
+use fullstop_core::ladder::KILL_PATIENCE;
+use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
+use fullstop_core::words::{Exit, Proof, Reason};
+use fullstop_store::format::{Event, Phase, RecordFile, What};
+use fullstop_store::{Result, RunDir, Standing, Store};
+use serde::Serialize;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// After a round that found nobody new.
+const NAP: Duration = Duration::from_micros(300);
+
+/// What a sweep made of one lost run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Swept {
+    pub id: Id,
+    pub name: Option<String>,
+    pub found: Found,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "found", rename_all = "kebab-case")]
+pub enum Found {
+    /// Nothing of it is alive any more.
+    Ended { killed: usize, report: Box<Report> },
+    /// Somebody could not be killed; it stays listed and is tried again.
+    Stuck { report: Box<Report> },
+    /// It was over, and only had not been put away.
+    PutAway,
+    /// It would have been ended; nothing was done.
+    WouldEnd { alive: usize },
+    /// It cannot be judged from here.
+    LeftAlone { why: String },
+}
+
+/// How a sweep is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    End,
+    /// Only look.
+    DryRun,
+}
+
+/// The runs that nobody looks after.
+pub fn lost(store: &Store) -> Result<Vec<Id>> {
+    let lost = |id: &Id| matches!(store.standing(id), Ok(Standing::Lost));
+    Ok(store.live()?.into_iter().filter(lost).collect())
+}
+
+/// Ends every lost run of this store. What goes wrong with one hides no other.
+pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
+    let lost = lost(store)?;
+    Ok(lost.iter().filter_map(|id| sweep_one(store, id, mode)).collect())
+}
+
+/// Ends one lost run; nothing, if somebody else is at it, or it is not lost.
+pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
+    let name = store.spec(id).ok().and_then(|spec| spec.name);
+    let swept = |found| Some(Swept { id: id.clone(), name: name.clone(), found });
+    match store.take_over(id) {
+        Err(error) => swept(Found::LeftAlone { why: error.to_string() }),
+        Ok(None) => None,
+        Ok(Some(run)) => swept(
+            Lost::read(run).map_or_else(|why| Found::LeftAlone { why }, |lost| lost.end(mode)),
+        ),
+    }
+}
+
+struct Lost {
+    run: RunDir,
+    record: RecordFile,
+}
+
+impl Lost {
+    /// The record; what it cannot tell, the spec may.
+    fn read(mut run: RunDir) -> std::result::Result<Lost, String> {
+        let spec = run.read_spec();
+        let record = match run.read_record() {
+            Ok(record) if spec.as_ref().is_ok_and(|spec| spec.generation > record.generation) => {
+                spec.map(first_record)
+            }
+            Err(error) => spec.map(first_record).map_err(|_| error),
+            ok => ok,
+        };
+        let record = record.map_err(|error| error.to_string())?;
+        if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
+            run.rejoin(&group);
+        }
+        Ok(Lost { run, record })
+    }
+
+    fn end(mut self, mode: Mode) -> Found {
+        if self.record.state.is_over() {
+            return self.put_away(mode);
+        }
+        if self.record.world.is_before_reboot() {
+            return self.rebooted(mode);
+        }
+        if !self.record.world.is_here() {
+            return self.elsewhere(mode);
+        }
+        let mut remains = self.remains();
+        let found = remains.find(&self.marked());
+        if mode == Mode::DryRun {
+            return Found::WouldEnd { alive: found.len() };
+        }
+        self.kill(&mut remains, found)
+    }
+
+    fn put_away(&mut self, mode: Mode) -> Found {
+        if mode == Mode::End
+            && let Err(error) = self.run.finish()
+        {
+            return Found::LeftAlone { why: error.to_string() };
+        }
+        Found::PutAway
+    }
+
+    /// No process outlives its kernel, so nobody is signalled.
+    fn rebooted(mut self, mode: Mode) -> Found {
+        if mode == Mode::DryRun {
+            return Found::WouldEnd { alive: 0 };
+        }
+        let mut report = self.report(Verdict::Ended, Some(Proof::Rebooted), None);
+        report.reason = Reason::Rebooted;
+        self.finish(0, report)
+    }
+
+    /// Pids of another namespace mean nothing here. But an empty cgroup says enough.
+    fn elsewhere(mut self, mode: Mode) -> Found {
+        let why = "it belongs to another machine or pid namespace".to_owned();
+        if self.record.world.machine != fullstop_store::World::here().machine {
+            return Found::LeftAlone { why };
+        }
+        let mut remains = Remains::new(self.record.cgroup.as_deref(), Clues::default());
+        if mode == Mode::DryRun || !remains.remove_if_empty() {
+            return Found::LeftAlone { why };
+        }
+        let report = self.report(Verdict::Ended, Some(Proof::CgroupEmpty), None);
+        self.finish(0, report)
+    }
+
+    fn remains(&self) -> Remains {
+        let RecordFile { leader, census, kin, .. } = self.record.clone();
+        let clues = Clues {
+            variable: MARKER.to_owned(),
+            id: self.record.id.to_string(),
+            known: leader.into_iter().chain(census).collect(),
+            place: kin.as_ref().and_then(|kin| kin.place.clone()),
+            since: kin.as_ref().map(|kin| kin.guard.start_ticks),
+            line: kin.map(|kin| kin.line).unwrap_or_default(),
+        };
+        Remains::new(self.record.cgroup.as_deref(), clues)
+    }
+
+    /// Only a cage without a cgroup is searched for by the marker.
+    fn marked(&self) -> Marked {
+        if self.record.cgroup.is_some() { Marked::default() } else { Marked::scan(MARKER) }
+    }
+
+    /// Kills whoever is found until a whole search finds nobody.
+    fn kill(mut self, remains: &mut Remains, mut found: Vec<Held>) -> Found {
+        let until = now() + KILL_PATIENCE;
+        let mut killed = std::collections::HashSet::new();
+        let mut taken = None;
+        loop {
+            let round = remains.kill(&found);
+            let new = found.iter().filter(|held| killed.insert(held.pid())).count();
+            taken.get_or_insert(round);
+            if found.is_empty()
+                && let Some(proof) = remains.proof()
+            {
+                let step = taken.filter(|round| round.alive > 0);
+                let report = self.report(Verdict::Ended, Some(proof), step);
+                return self.finish(killed.len(), report);
+            }
+            if now() >= until {
+                let mut report = self.report(Verdict::Stuck, None, taken);
+                report.survivors = members(&found);
+                return self.stuck(report);
+            }
+            if new == 0 {
+                sleep(NAP);
+            }
+            found = remains.find(&self.marked());
+        }
+    }
+
+    fn report(
+        &self,
+        state: Verdict,
+        proof: Option<Proof>,
+        round: Option<fullstop_cage::Round>,
+    ) -> Report {
+        let elapsed_ms = unix_ms().saturating_sub(self.record.started_at);
+        let step = round.map(|round| Taken {
+            step: "kill".to_owned(),
+            at_ms: elapsed_ms,
+            alive: round.alive,
+            signalled: round.signalled,
+        });
+        let first_reason = match self.record.state {
+            Phase::Stopping { reason, .. } | Phase::Stuck { reason } => reason,
+            _ => Reason::KeeperDied,
+        };
+        Report {
+            version: REPORT_VERSION,
+            id: self.record.id.clone(),
+            name: self.record.name.clone(),
+            generation: self.record.generation,
+            command: self.record.command.clone(),
+            cage: self.record.cage,
+            state,
+            reason: first_reason,
+            exit: self.record.leader.map(|_| Exit::Unknown),
+            steps: step.into_iter().collect(),
+            leftovers: Vec::new(),
+            survivors: Vec::new(),
+            released: Vec::new(),
+            proof,
+            error: Some("keeper and guard were killed; a sweep ended the run".to_owned()),
+            started_at: self.record.started_at,
+            elapsed_ms,
+        }
+    }
+
+    fn finish(&mut self, killed: usize, report: Report) -> Found {
+        match self.write(&report).and_then(|()| self.run.finish()) {
+            Ok(()) => Found::Ended { killed, report: Box::new(report) },
+            Err(error) => Found::LeftAlone { why: error.to_string() },
+        }
+    }
+
+    fn stuck(&mut self, report: Report) -> Found {
+        // It is told again by the next sweep, whether or not this can be written.
+        let _ = self.write(&report);
+        Found::Stuck { report: Box::new(report) }
+    }
+
+    fn write(&mut self, report: &Report) -> Result<()> {
+        let (id, generation) = (self.record.id.clone(), self.record.generation);
+        let event = Event { at: unix_ms(), id, generation, what: What::end(report) };
+        self.record.state = Phase::of_report(report);
+        self.record.report = Some(report.clone());
+        self.run.append(&[event])?;
+        self.run.write_record(&self.record)
+    }
+}
