@@ -35,7 +35,7 @@ struct Client {
     stream: OwnedFd,
     unread: Vec<u8>,
     unsent: Vec<u8>,
-    /// It wants to know how it goes on.
+    /// It was answered.
     told: bool,
     /// Whoever asked for the run; it is first told when that is born.
     host: bool,
@@ -72,7 +72,7 @@ impl Control {
     }
 
     pub fn is_watched(&self) -> bool {
-        self.clients.iter().any(|client| client.told)
+        self.clients.iter().any(Client::is_watching)
     }
 
     pub fn interest(&self) -> impl Iterator<Item = PollFd<'_>> {
@@ -165,7 +165,7 @@ impl Control {
     }
 
     pub fn tell_all(&mut self, reply: &Reply) {
-        for client in self.clients.iter_mut().filter(|client| client.told) {
+        for client in self.clients.iter_mut().filter(|client| client.is_watching()) {
             client.say(reply);
         }
     }
@@ -180,6 +180,11 @@ fn is_ours(stream: &OwnedFd) -> bool {
 impl Client {
     fn new(stream: OwnedFd, host: bool) -> Client {
         Client { stream, unread: Vec::new(), unsent: Vec::new(), told: false, host, gone: false }
+    }
+
+    /// The host's own line only says that it lives: whoever wants to watch connects.
+    fn is_watching(&self) -> bool {
+        self.told && !self.host
     }
 
     fn read(&mut self) {

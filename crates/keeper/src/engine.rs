@@ -91,16 +91,16 @@ impl<C: Cage> Engine<C> {
             }
             Effect::Forward(signal) => self.cage.forward(signal),
             Effect::CloseStdin => {
+                self.quiet_step("close-stdin", now);
                 if let Some(feed) = &mut self.feed {
                     feed.close();
                 }
-                self.quiet_step("close-stdin", now);
             }
             Effect::WriteInput(text) => {
+                self.quiet_step("input", now);
                 if let Some(feed) = &mut self.feed {
                     feed.input(&text);
                 }
-                self.quiet_step("input", now);
             }
             Effect::Kill => self.kill(now),
             Effect::Release => self.notes.released = self.cage.release(),
@@ -112,6 +112,7 @@ impl<C: Cage> Engine<C> {
         }
     }
 
+    /// Counted before it is taken: whoever obeys may be gone at once.
     fn quiet_step(&mut self, step: &str, now: Moment) {
         let alive = self.cage.census().len();
         self.notes.step(step.to_owned(), now, Round { alive, signalled: 0 });

@@ -274,11 +274,11 @@ impl Keeper<'_> {
             self.hear_guard();
             self.engine.tick();
             self.tell_guard(&news);
-            self.tell_watchers(&news);
-            self.settle();
             if self.engine.state.is_over() {
                 return;
             }
+            self.tell_watchers(&news);
+            self.settle();
             self.engine.press();
         }
     }
@@ -525,8 +525,13 @@ impl Keeper<'_> {
             lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
         }
         self.told.reported = Some(state.clone());
-        if let Some((status, why)) = &self.engine.failure {
-            self.control.tell_host(&Reply::Failed { status: *status, why: why.clone() });
+        // Whatever ended before it could be said that it began.
+        if self.control.has_host() {
+            let answer = match &self.engine.failure {
+                Some((status, why)) => Reply::Failed { status: *status, why: why.clone() },
+                None => self.accepted(),
+            };
+            self.control.tell_host(&answer);
         }
         self.control.tell_all(&Reply::Report { report: Box::new(report) });
         self.control.drain();

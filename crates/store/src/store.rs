@@ -120,7 +120,12 @@ impl Store {
             other => other,
         };
         made.map_err(|errno| StoreError::io("make", &self.path().join(&name), errno))?;
-        RunDir::claim(id, self.own_root()?, self.root.below(&name)?)
+        let claimed = || RunDir::claim(id, self.own_root()?, self.root.below(&name)?);
+        claimed().inspect_err(|_| {
+            // What cannot be begun leaves no trace.
+            let _ = unlinkat(&self.root.fd, format!("{name}/lock").as_str(), AtFlags::empty());
+            let _ = unlinkat(&self.root.fd, name.as_str(), AtFlags::REMOVEDIR);
+        })
     }
 
     /// The directory of a run that is over, for its next generation.

@@ -19,6 +19,7 @@ mod program;
 mod remains;
 mod signals;
 mod syscall;
+mod view;
 mod wait;
 
 pub use cage::{Blueprint, LinuxCage, now};
@@ -34,4 +35,5 @@ pub use origin::{Origin, disguise};
 pub use program::candidates;
 pub use remains::{Clues, Marked, Remains, cgroup_of, members};
 pub use signals::{Heard, Mask, Signals, die_of, hold, leave, shield, stop_self_by};
+pub use view::{Process, below, inside};
 pub use wait::{Change, Waited, has_children, wait_any, wait_for};

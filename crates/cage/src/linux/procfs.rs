@@ -19,6 +19,9 @@ pub struct Stat {
     pub sid: i32,
     pub threads: u32,
     pub start_ticks: u64,
+    /// Time on a processor, in clock ticks.
+    pub cpu_ticks: u64,
+    pub resident_pages: u64,
 }
 
 impl Stat {
@@ -58,6 +61,8 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
         sid: i32::try_from(number(6)?).ok()?,
         threads: u32::try_from(number(20)?).ok()?,
         start_ticks: u64::try_from(number(22)?).ok()?,
+        cpu_ticks: u64::try_from(number(14)? + number(15)?).ok()?,
+        resident_pages: u64::try_from(number(24)?).unwrap_or_default(),
     })
 }
 
@@ -139,7 +144,7 @@ fn uid(pid: i32) -> u32 {
 
 /// The command line, or the kernel's name for it where there is none. It may hold
 /// anything, so it is cut to a line that can be shown on a terminal.
-fn command(stat: &Stat) -> String {
+pub fn command(stat: &Stat) -> String {
     const SHOWN: usize = 200;
     if is_in_deep_sleep(stat) {
         return format!("[{}]", stat.comm.replace(char::is_control, " "));

@@ -1,0 +1,76 @@
+//! Processes as they are shown to people. Not for signals.
+
+use super::cgroup::Cgroup;
+use super::kin::Kin;
+use super::procfs::{self, Stat, stat};
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+/// One living process.
+#[derive(Clone, Debug)]
+pub struct Process(Stat);
+
+impl Process {
+    pub fn pid(&self) -> i32 {
+        self.0.pid
+    }
+
+    pub fn ppid(&self) -> i32 {
+        self.0.ppid
+    }
+
+    pub fn state(&self) -> char {
+        self.0.state
+    }
+
+    /// How long it has lived.
+    pub fn age(&self) -> Duration {
+        let now = clock_gettime(ClockId::Boottime);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+        Duration::from_secs(seconds).saturating_sub(ticks(self.0.start_ticks))
+    }
+
+    /// How long it was on a processor.
+    pub fn cpu(&self) -> Duration {
+        ticks(self.0.cpu_ticks)
+    }
+
+    /// What it holds in memory, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.0.resident_pages * page_size() as u64
+    }
+
+    /// Its command line, fit to be shown.
+    pub fn command(&self) -> String {
+        procfs::command(&self.0)
+    }
+}
+
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count * 1000 / clock_ticks_per_second().max(1))
+}
+
+/// The living in a cgroup.
+pub fn inside(cgroup: &Path) -> Vec<Process> {
+    let pids = Cgroup::adopt(cgroup).map(|cgroup| cgroup.procs()).unwrap_or_default();
+    pids.into_iter().filter_map(stat).filter(Stat::is_alive).map(Process).collect()
+}
+
+/// The living below a process.
+pub fn below(pid: i32) -> Vec<Process> {
+    let kin = Kin::now();
+    let mut seen = HashSet::from([pid]);
+    let mut found = Vec::new();
+    let mut ahead = kin.children(pid, stat(pid).map_or(1, |stat| stat.threads));
+    while let Some(pid) = ahead.pop() {
+        let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
+        ahead.extend(kin.children(pid, stat.threads));
+        if stat.is_alive() {
+            found.push(Process(stat));
+        }
+    }
+    found
+}

@@ -1,0 +1,94 @@
+//! What can go wrong, one line each.
+
+use fullstop_cage::plain;
+use fullstop_store::{FindError, StoreError};
+use std::fmt;
+use std::io;
+
+/// Why something could not be done.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let empty = std::env::temp_dir().join(format!("fullstop-doc-error-{}", std::process::id()));
+/// let runs = fullstop::Runs::at(&empty)?;
+/// let nobody = runs.find("no-such-run").unwrap_err();
+/// assert!(nobody.to_string().contains("no-such-run"));
+/// # std::fs::remove_dir_all(&empty)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub enum Error {
+    Store(StoreError),
+    Find(FindError),
+    /// The command could not be run: the status a shell would give, and why.
+    Failed {
+        status: u8,
+        why: String,
+    },
+    /// [`crate::init`] was not called, and no keeper executable was named.
+    NotInitialised,
+    Io {
+        what: &'static str,
+        source: io::Error,
+    },
+    /// The keeper would not.
+    Refused(String),
+    /// Its pids mean nothing here.
+    Elsewhere(String),
+    /// Not all was done in the time given.
+    TimedOut(String),
+    /// Something that has no place in the state of the run.
+    Unfit(String),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { what, source }
+    }
+
+    /// The exit status that says so.
+    pub fn status(&self) -> u8 {
+        match self {
+            Error::Failed { status, .. } => *status,
+            Error::TimedOut(_) => 124,
+            _ => 125,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Store(error) => error.fmt(f),
+            Error::Find(error) => error.fmt(f),
+            Error::Failed { why, .. } | Error::Refused(why) => f.write_str(why),
+            Error::NotInitialised => f.write_str(
+                "call fullstop::init() first in main, or name a keeper executable: \
+                 runs are kept by another process of this program",
+            ),
+            Error::Io { what, source } => write!(f, "cannot {what}: {}", plain(source)),
+            Error::Elsewhere(id) => write!(
+                f,
+                "run {id} belongs to another machine or pid namespace; ask its keeper from there"
+            ),
+            Error::TimedOut(what) | Error::Unfit(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Error {
+        Error::Store(error)
+    }
+}
+
+impl From<FindError> for Error {
+    fn from(error: FindError) -> Error {
+        Error::Find(error)
+    }
+}

@@ -1,0 +1,46 @@
+//! fullstop runs a command so that stopping it stops everything it started, and
+//! says "stopped" only when the kernel agrees.
+//!
+//! ```no_run
+//! # async fn example() -> fullstop::Result<()> {
+//! fullstop::init(); // first in main: this program may be started anew as a keeper
+//!
+//! let run = fullstop::Command::new("claude").name("research").spawn().await?;
+//! let report = run.stop().await?;
+//! println!("{}, proof: {:?}", report.state, report.proof);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Without an async runtime, use [`blocking`].
+#![forbid(unsafe_code)]
+
+pub mod blocking;
+mod command;
+mod error;
+mod group;
+mod host;
+mod line;
+mod run;
+mod runs;
+mod status;
+mod stop;
+
+pub use command::{Agent, Command};
+pub use error::{Error, Result};
+pub use fullstop_core::duration;
+pub use fullstop_core::id::Id;
+pub use fullstop_core::ladder::Ladder;
+pub use fullstop_core::preset;
+pub use fullstop_core::report::{CageKind, Member, Report, Taken, Verdict, Wanted};
+pub use fullstop_core::signal::Signal;
+pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
+pub use fullstop_keeper::sweep::{Found, Swept};
+pub use fullstop_keeper::{Ending, HostPolicy, Loudness, Sink};
+pub use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, What};
+pub use group::{Group, GroupReport};
+pub use host::init;
+pub use run::Run;
+pub use runs::{Runs, sweep};
+pub use status::{Process, Status};
+pub use stop::Progress;

@@ -1,0 +1,61 @@
+//! The line to a keeper: one JSON value each way a line.
+
+use crate::error::{Error, Result};
+use fullstop_core::id::Id;
+use fullstop_store::{Reply, Request, Store};
+use std::io;
+use std::os::unix::net::UnixStream as StdStream;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    stream: BufReader<UnixStream>,
+    partial: Vec<u8>,
+}
+
+impl Line {
+    pub fn new(stream: StdStream) -> Result<Line> {
+        let fail = |error| Error::io("use the line to the keeper")(error);
+        stream.set_nonblocking(true).map_err(fail)?;
+        let stream = UnixStream::from_std(stream).map_err(fail)?;
+        Ok(Line { stream: BufReader::new(stream), partial: Vec::new() })
+    }
+
+    /// The bare stream, to be held: it needs no runtime to live.
+    pub fn into_std(self) -> io::Result<StdStream> {
+        self.stream.into_inner().into_std()
+    }
+
+    /// To a run's keeper, if it listens.
+    pub async fn connect(store: &Store, id: &Id) -> io::Result<Line> {
+        let (_held, address) = store.socket(id).map_err(io::Error::other)?;
+        let stream = UnixStream::connect(address).await?;
+        Ok(Line { stream: BufReader::new(stream), partial: Vec::new() })
+    }
+
+    pub async fn say(&mut self, request: &Request) -> io::Result<()> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line).await
+    }
+
+    /// The next thing said; nothing, if the keeper is gone. Being cut short loses
+    /// nothing.
+    pub async fn hear(&mut self) -> io::Result<Option<Reply>> {
+        loop {
+            let read = self.stream.read_until(b'\n', &mut self.partial).await?;
+            if self.partial.last() != Some(&b'\n') {
+                if read == 0 {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let line = std::mem::take(&mut self.partial);
+            // What a later keeper says beyond what we know is passed over.
+            if let Ok(reply) = serde_json::from_slice(&line) {
+                return Ok(Some(reply));
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! All runs of one user.
+
+use crate::error::Result;
+use crate::group::Group;
+use crate::run::Run;
+use crate::status::Status;
+use fullstop_core::id::Id;
+use fullstop_keeper::sweep::{self, Mode, Swept};
+use fullstop_store::{Standing, Store};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The runs that are written down in one directory.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let dir = std::env::temp_dir().join(format!("fullstop-doc-runs-{}", std::process::id()));
+/// let runs = fullstop::Runs::at(&dir)?;
+/// assert!(runs.list(true)?.is_empty());
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Runs {
+    store: Arc<Store>,
+}
+
+impl Runs {
+    /// Where they usually are: $FULLSTOP_DIR, or below $XDG_STATE_HOME.
+    pub fn open() -> Result<Runs> {
+        Ok(Runs { store: Arc::new(Store::open()?) })
+    }
+
+    /// In this directory, which is made if need be.
+    pub fn at(path: &Path) -> Result<Runs> {
+        Ok(Runs { store: Arc::new(Store::at(path)?) })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// How the unfinished ones stand, or all of them, oldest first. A record that
+    /// cannot be read is listed as that, and hides no other.
+    pub fn list(&self, all: bool) -> Result<Vec<Status>> {
+        let ids = if all { self.store.all()? } else { self.store.live()? };
+        let all = ids.iter().map(|id| Status::of(&self.store, id));
+        Ok(all.flatten().collect())
+    }
+
+    /// The unfinished ones.
+    pub fn live(&self) -> Result<Vec<Run>> {
+        Ok(self.store.live()?.into_iter().map(|id| self.run(id)).collect())
+    }
+
+    /// The run meant by an id, the beginning of one, or a name.
+    pub fn find(&self, word: &str) -> Result<Run> {
+        Ok(self.run(self.store.find(word)?))
+    }
+
+    /// The run as it is now: whatever is ordered is meant for this generation.
+    pub(crate) fn run(&self, id: Id) -> Run {
+        let spec = self.store.spec(&id).map(|spec| spec.generation);
+        Run::new(self.clone(), id, spec.unwrap_or(1))
+    }
+
+    /// Ends every run whose keeper and guard are gone.
+    pub fn sweep(&self) -> Result<Vec<Swept>> {
+        Ok(sweep::sweep(&self.store, Mode::End)?)
+    }
+
+    /// What a sweep would do.
+    pub fn sweep_dry(&self) -> Result<Vec<Swept>> {
+        Ok(sweep::sweep(&self.store, Mode::DryRun)?)
+    }
+
+    pub fn group(&self, name: &str) -> Result<Group> {
+        Ok(Group::new(self.clone(), name.parse()?))
+    }
+
+    pub fn groups(&self) -> Result<Vec<Group>> {
+        let names = fullstop_store::GroupName::all(self.store.root())?;
+        Ok(names.into_iter().map(|name| Group::new(self.clone(), name)).collect())
+    }
+
+    /// Removes what is over: all but the last `keep`, and only what ended longer ago
+    /// than `older`. Returns their ids.
+    pub fn prune(&self, older: Duration, keep: usize, dry_run: bool) -> Result<Vec<Id>> {
+        let now = std::time::SystemTime::now();
+        let over = |id: &Id| matches!(self.store.standing(id), Ok(Standing::Over));
+        let aged = |id: &Id| {
+            // The record is written last, so its age is that of the end.
+            let path = self.store.run_path(id);
+            let file =
+                std::fs::metadata(path.join("record.json")).or_else(|_| std::fs::metadata(path));
+            let age = file.and_then(|meta| meta.modified()).ok();
+            age.and_then(|at| now.duration_since(at).ok()).is_some_and(|age| age >= older)
+        };
+        let mut over: Vec<Id> = self.store.all()?.into_iter().filter(over).collect();
+        over.truncate(over.len().saturating_sub(keep));
+        over.retain(aged);
+        if !dry_run {
+            over.retain(|id| self.store.remove(id).is_ok());
+            for group in self.groups()?.iter().rev() {
+                group.forget_if_empty();
+            }
+        }
+        Ok(over)
+    }
+}
+
+/// Ends every run of this user whose keeper and guard are gone.
+///
+/// ```no_run
+/// for swept in fullstop::sweep()? {
+///     println!("{}: {:?}", swept.id, swept.found);
+/// }
+/// # Ok::<(), fullstop::Error>(())
+/// ```
+pub fn sweep() -> Result<Vec<Swept>> {
+    Runs::open()?.sweep()
+}

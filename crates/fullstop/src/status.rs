@@ -1,0 +1,199 @@
+//! How a run stands, as it is shown.
+
+use fullstop_cage::linux::{Process as Seen, below, inside, now};
+use fullstop_core::id::Id;
+use fullstop_core::report::Report;
+use fullstop_store::format::{Phase, RecordFile};
+use fullstop_store::{Standing, Store, StoreError};
+use serde::Serialize;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How a run stands, at one instant.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-status-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// for status in runs.list(false)? {
+///     println!("{} {} {}", status.id, status.state, status.command.join(" "));
+/// }
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub id: Id,
+    pub name: Option<String>,
+    pub group: Option<String>,
+    pub generation: u32,
+    /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
+    /// after it, `damaged` if its record cannot be read.
+    pub state: String,
+    /// Why it ends or has ended.
+    pub reason: Option<String>,
+    /// The step of a stop under way, and how long it waits.
+    pub step: Option<String>,
+    pub step_left_ms: Option<u64>,
+    pub age_ms: u64,
+    pub processes: usize,
+    pub cpu_ms: u64,
+    pub memory: u64,
+    pub command: Vec<String>,
+    /// Milliseconds since 1970.
+    pub started_at: u64,
+    pub report: Option<Report>,
+    pub damage: Option<String>,
+}
+
+/// One living process of a run, as it is shown.
+///
+/// ```no_run
+/// let run = fullstop::Runs::open()?.find("claude")?;
+/// for process in run.processes()? {
+///     println!("{} {}", process.pid, process.command);
+/// }
+/// # Ok::<(), fullstop::Error>(())
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct Process {
+    pub pid: i32,
+    pub ppid: i32,
+    pub state: char,
+    pub age_ms: u64,
+    pub cpu_ms: u64,
+    pub memory: u64,
+    pub command: String,
+}
+
+impl Status {
+    /// Nothing, if it has just been removed.
+    pub(crate) fn of(store: &Store, id: &Id) -> Option<Status> {
+        let standing = store.standing(id).ok()?;
+        match store.record(id) {
+            Ok(record) => Some(from_record(record, standing)),
+            // Not written yet; the spec tells as much as there is.
+            Err(error) if error.is_missing() => {
+                from_spec(store, id, standing).or_else(|| damaged(store, id, &error))
+            }
+            Err(error) => damaged(store, id, &error),
+        }
+    }
+}
+
+fn from_spec(store: &Store, id: &Id, standing: Standing) -> Option<Status> {
+    let spec = store.spec(id).ok()?;
+    let processes = spec.cgroup.as_deref().map(inside).unwrap_or_default();
+    Some(Status {
+        id: spec.id,
+        name: spec.name,
+        group: spec.group,
+        generation: spec.generation,
+        state: if standing == Standing::Live { "starting" } else { "lost" }.to_owned(),
+        reason: None,
+        step: None,
+        step_left_ms: None,
+        age_ms: unix_ms().saturating_sub(spec.started_at),
+        processes: processes.len(),
+        cpu_ms: 0,
+        memory: processes.iter().map(Seen::memory).sum(),
+        command: spec.argv.iter().map(|word| word.0.to_string_lossy().into_owned()).collect(),
+        started_at: spec.started_at,
+        report: None,
+        damage: None,
+    })
+}
+
+fn from_record(record: RecordFile, standing: Standing) -> Status {
+    let members = if standing == Standing::Over { Vec::new() } else { members(&record) };
+    let (reason, step, left) = match &record.state {
+        Phase::Stopping { reason, step, until } => {
+            (Some(*reason), Some(step.clone()), Some(until.since(now())))
+        }
+        Phase::Stuck { reason } | Phase::Ended { reason } => (Some(*reason), None, None),
+        Phase::Starting | Phase::Running | Phase::Released => (None, None, None),
+    };
+    let lost = standing == Standing::Lost && !record.state.is_over();
+    let ended = record.report.as_ref().filter(|_| record.state.is_over());
+    Status {
+        state: if lost { "lost" } else { record.state.word() }.to_owned(),
+        reason: reason.map(|reason| reason.to_string()),
+        step,
+        step_left_ms: left.map(millis),
+        age_ms: ended.map_or_else(
+            || unix_ms().saturating_sub(record.started_at),
+            |report| report.elapsed_ms,
+        ),
+        processes: members.len(),
+        cpu_ms: members.iter().map(|process| millis(process.cpu())).sum(),
+        memory: members.iter().map(Seen::memory).sum(),
+        id: record.id,
+        name: record.name,
+        group: record.group,
+        generation: record.generation,
+        command: record.command,
+        started_at: record.started_at,
+        report: record.report,
+        damage: None,
+    }
+}
+
+fn damaged(store: &Store, id: &Id, error: &StoreError) -> Option<Status> {
+    // Removed while we looked.
+    if !store.run_path(id).exists() {
+        return None;
+    }
+    Some(Status {
+        id: id.clone(),
+        name: None,
+        group: None,
+        generation: 0,
+        state: "damaged".to_owned(),
+        reason: None,
+        step: None,
+        step_left_ms: None,
+        age_ms: 0,
+        processes: 0,
+        cpu_ms: 0,
+        memory: 0,
+        command: Vec::new(),
+        started_at: 0,
+        report: None,
+        damage: Some(error.to_string()),
+    })
+}
+
+/// Who is there, by the cgroup or below the keeper. Pids of another namespace say
+/// nothing here.
+pub(crate) fn members(record: &RecordFile) -> Vec<Seen> {
+    if !record.world.is_here() {
+        return Vec::new();
+    }
+    match (&record.cgroup, record.keeper) {
+        (Some(cgroup), _) => inside(cgroup),
+        (None, Some(keeper)) => below(keeper.pid),
+        (None, None) => Vec::new(),
+    }
+}
+
+impl From<Seen> for Process {
+    fn from(seen: Seen) -> Process {
+        Process {
+            pid: seen.pid(),
+            ppid: seen.ppid(),
+            state: seen.state(),
+            age_ms: millis(seen.age()),
+            cpu_ms: millis(seen.cpu()),
+            memory: seen.memory(),
+            command: seen.command(),
+        }
+    }
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
+}

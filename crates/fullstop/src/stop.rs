@@ -1,0 +1,256 @@
+//! Stopping a run from outside: ask its keeper, and if that is silent, go around.
+//!
+//! Every wait has an end. Whoever is killed on the way is known by its identity, on
+//! this boot, in this pid namespace, and held while it is signalled.
+
+use crate::error::{Error, Result};
+use crate::line::Line;
+use crate::run::Run;
+use fullstop_cage::linux::Held;
+use fullstop_core::identity::Identity;
+use fullstop_core::report::Report;
+use fullstop_core::signal::Signal;
+use fullstop_keeper::sweep::{Found, Mode, sweep_one};
+use fullstop_store::format::{Phase, RecordFile};
+use fullstop_store::{Reply, Request, Standing};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// How long a keeper may take to answer.
+const ANSWER: Duration = Duration::from_secs(1);
+/// How long a guard may take to show that it has taken over.
+const TAKE_OVER: Duration = Duration::from_secs(1);
+/// What a guard that was continued may need for the last step.
+const LAST_STEP: Duration = Duration::from_secs(5);
+/// What a healthy keeper may need beyond its ladder and its last step.
+const SLACK: Duration = Duration::from_secs(2);
+/// How often it is looked at a record that nobody tells of.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// How a stop goes.
+///
+/// ```no_run
+/// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
+/// run.stop_with(|progress| match progress {
+///     fullstop::Progress::Now { phase, alive } => println!("{}: {alive} alive", phase.word()),
+///     fullstop::Progress::GoingAround(what) => println!("{what}"),
+/// })
+/// .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub enum Progress {
+    Now {
+        phase: Phase,
+        alive: usize,
+    },
+    /// The keeper is silent, and this is done about it.
+    GoingAround(&'static str),
+}
+
+/// Gives an order and follows it to the end.
+pub(crate) async fn order(
+    run: &Run,
+    request: &Request,
+    mut tell: impl FnMut(Progress),
+) -> Result<Report> {
+    let line = match accept(run, request).await {
+        Ok(Accepted::By(line)) => line,
+        Ok(Accepted::Over(report)) => return Ok(*report),
+        Err(Error::TimedOut(_)) => return go_around(run, tell).await,
+        Err(error) => return Err(error),
+    };
+    let until = Instant::now() + patience(run);
+    match follow(run, line, until, &mut tell).await? {
+        Some(report) => Ok(report),
+        None => go_around(run, tell).await,
+    }
+}
+
+pub(crate) enum Accepted {
+    By(Line),
+    /// There was nothing left to order.
+    Over(Box<Report>),
+}
+
+/// Gives an order; returns when it was accepted. A keeper that does not answer
+/// within a second is an error of its own.
+pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
+    let until = Instant::now() + ANSWER;
+    loop {
+        if let Some(report) = over(run)? {
+            return Ok(Accepted::Over(Box::new(report)));
+        }
+        match timeout_at(until, ask(run, request)).await {
+            Ok(Ok(Some((line, Reply::Refused { why })))) => {
+                drop(line);
+                return Err(Error::Refused(why));
+            }
+            Ok(Ok(Some((line, _)))) => return Ok(Accepted::By(line)),
+            // Not listening yet, or not any more: look again.
+            Ok(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
+            _ => {
+                let id = run.id();
+                return Err(Error::TimedOut(format!("the keeper of run {id} does not answer")));
+            }
+        }
+    }
+}
+
+async fn ask(run: &Run, request: &Request) -> std::io::Result<Option<(Line, Reply)>> {
+    let mut line = Line::connect(run.runs().store(), run.id()).await?;
+    line.say(request).await?;
+    Ok(line.hear().await?.map(|reply| (line, reply)))
+}
+
+/// The report of a run that is over, or of one that was lost and is swept now.
+fn over(run: &Run) -> Result<Option<Report>> {
+    match run.standing()? {
+        Standing::Live => Ok(None),
+        Standing::Lost => sweep_lost(run),
+        Standing::Over => match run.record() {
+            Ok(record) if record.generation >= run.generation() => last_word(run, record).map(Some),
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+fn last_word(run: &Run, record: RecordFile) -> Result<Report> {
+    let none = || Error::Unfit(format!("run {} is over, and nobody wrote how", run.id()));
+    record.report.ok_or_else(none)
+}
+
+fn sweep_lost(run: &Run) -> Result<Option<Report>> {
+    match sweep_one(run.runs().store(), run.id(), Mode::End).map(|swept| swept.found) {
+        Some(Found::Ended { report, .. } | Found::Stuck { report }) => Ok(Some(*report)),
+        Some(Found::LeftAlone { why }) => {
+            Err(Error::Unfit(format!("run {} is lost: {why}", run.id())))
+        }
+        // Somebody else is at it, or has just been.
+        Some(Found::PutAway | Found::WouldEnd { .. }) | None => Ok(None),
+    }
+}
+
+/// Listens until the report. Nothing, if it does not come in time.
+async fn follow(
+    run: &Run,
+    mut line: Line,
+    until: Instant,
+    tell: &mut impl FnMut(Progress),
+) -> Result<Option<Report>> {
+    loop {
+        match timeout_at(until, line.hear()).await {
+            Ok(Ok(Some(Reply::Report { report }))) => {
+                return let_report_settle(run, *report).await.map(Some);
+            }
+            Ok(Ok(Some(Reply::Now { phase, alive }))) => tell(Progress::Now { phase, alive }),
+            Ok(Ok(Some(_))) => {}
+            // The keeper is gone; its guard takes over.
+            Ok(Ok(None) | Err(_)) => return watch_record(run, until).await,
+            Err(_) => return Ok(None),
+        }
+    }
+}
+
+/// The keeper says so a moment before it is gone itself.
+async fn let_report_settle(run: &Run, report: Report) -> Result<Report> {
+    if report.proof.is_some() {
+        let_go_of(run).await?;
+    }
+    Ok(report)
+}
+
+/// Waits until keeper and guard of a run that is over have let go of it.
+pub(crate) async fn let_go_of(run: &Run) -> Result<()> {
+    let until = Instant::now() + TAKE_OVER;
+    while run.standing()? == Standing::Live && Instant::now() < until {
+        sleep(LOOK_EVERY / 10).await;
+    }
+    Ok(())
+}
+
+/// Looks at the record until it says how the run ended, or that it is stuck.
+async fn watch_record(run: &Run, until: Instant) -> Result<Option<Report>> {
+    loop {
+        if let Some(report) = over(run)? {
+            return Ok(Some(report));
+        }
+        if let Ok(RecordFile { state: Phase::Stuck { .. }, report: Some(report), .. }) =
+            run.record()
+        {
+            return Ok(Some(report));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// A keeper that is stopped, or spins, does not protect its run: it is killed, so
+/// that its guard takes over; a guard that is silent is continued; if that fails it
+/// is killed too, and the cage is swept.
+async fn go_around(run: &Run, mut tell: impl FnMut(Progress)) -> Result<Report> {
+    if let Some(report) = over(run)? {
+        return Ok(report);
+    }
+    let record = run.record()?;
+    if !record.world.is_here() {
+        return Err(Error::Elsewhere(run.id().to_string()));
+    }
+    tell(Progress::GoingAround("the keeper does not answer: it is killed, its guard takes over"));
+    send(record.keeper.as_ref(), Signal::KILL);
+    if let Some(report) = watch_record(run, Instant::now() + TAKE_OVER).await? {
+        return Ok(report);
+    }
+    tell(Progress::GoingAround("the guard is silent: it is continued"));
+    send(record.guard.as_ref(), Signal::CONT);
+    if let Some(report) = watch_record(run, Instant::now() + LAST_STEP).await? {
+        return Ok(report);
+    }
+    tell(Progress::GoingAround("the guard does nothing: it is killed, the cage is swept"));
+    send(record.guard.as_ref(), Signal::KILL);
+    let swept = watch_record(run, Instant::now() + LAST_STEP).await?;
+    swept.ok_or_else(|| Error::TimedOut(format!("run {} cannot be ended from here", run.id())))
+}
+
+/// Only to the very process that was written down. Without an inode of pidfs that
+/// cannot be told here, and nobody is signalled.
+fn send(identity: Option<&Identity>, signal: Signal) {
+    let held = identity.and_then(|identity| Held::known(identity, |_| false));
+    let _ = held.map(|held| held.send(signal));
+}
+
+/// How long a stop may take: its ladder, its last step, and a little.
+fn patience(run: &Run) -> Duration {
+    let ladder = run.spec().map(|spec| spec.plan.ladder).unwrap_or_default();
+    ladder.total() + ladder.kill_patience() + SLACK
+}
+
+/// Waits for the end.
+pub(crate) async fn wait(run: &Run) -> Result<Report> {
+    loop {
+        let mut line = match accept(run, &Request::Watch).await {
+            Ok(Accepted::Over(report)) => return Ok(*report),
+            Ok(Accepted::By(line)) => line,
+            // A keeper that hangs may come back; whoever waits only waits.
+            Err(Error::TimedOut(_)) => continue,
+            Err(error) => return Err(error),
+        };
+        while let Ok(Some(reply)) = line.hear().await {
+            match reply {
+                Reply::Report { report } if report.proof.is_some() || !is_stuck(&report) => {
+                    return let_report_settle(run, *report).await;
+                }
+                _ => {}
+            }
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+fn is_stuck(report: &Report) -> bool {
+    report.state == fullstop_core::report::Verdict::Stuck
+}
