@@ -1,10 +1,11 @@
 //! `fullstop demo`: a hostile little agent, shown, stopped, and proven dead.
 
-use fullstop_cage::linux::{Held, descendants, is_alive};
-use fullstop_core::report::{Member, Report};
-use fullstop_core::signal::Signal;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use crate::fail::Fail;
+use crate::print::print;
+use crate::ps::picture;
+use fullstop::{Command, HostPolicy, Process, Report, Run, Runs, blocking};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 /// What agents really do: tools in sessions of their own, servers that detach,
 /// that scrub their environment, that do not listen. Each says when it is up, and
@@ -19,69 +20,58 @@ echo up
 wait
 "#;
 const UP: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-pub fn demo() -> Result<(), String> {
-    let report = std::env::temp_dir().join(format!("fullstop-demo-{}.json", std::process::id()));
-    let shown = show(&report);
-    let _ = std::fs::remove_file(&report);
+pub fn demo() -> Result<(), Fail> {
+    let dir = std::env::temp_dir().join(format!("fullstop-demo-{}", std::process::id()));
+    let shown = Runs::at(&dir).map_err(Fail::from).and_then(|runs| show(&runs));
+    let _ = std::fs::remove_dir_all(&dir);
     shown
 }
 
-fn show(path: &std::path::Path) -> Result<(), String> {
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    println!("A hostile little agent: tools in sessions of their own, a daemon, one with an");
-    println!("empty environment, one deaf to TERM.\n");
-    println!("$ fullstop run --grace 1s --report … -- sh -c '…'\n");
-    let mut run = Command::new(own)
-        .args(["run", "--grace", "1s", "--name", "demo", "--report"])
-        .arg(path)
-        .args(["--", "sh", "-c", AGENT])
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cannot start the demo: {error}"))?;
-    wait_until_up(&mut run)?;
-    let guard = i32::try_from(run.id()).map_err(|error| error.to_string())?;
-    let tree = descendants(guard);
-    println!("fullstop run (pid {guard}), the guard");
-    print_below(&tree, guard, "");
-    println!("\n$ kill -TERM {guard}\n");
-    let held = Held::child(guard).ok_or("the run is gone already")?;
-    held.send(Signal::TERM).map_err(|error| error.to_string())?;
-    run.wait().map_err(|error| error.to_string())?;
-    let text = std::fs::read_to_string(path).map_err(|error| format!("no report: {error}"))?;
-    let report: Report = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    print_report(&report);
-    let alive = tree.iter().filter(|member| is_alive(member)).count();
-    println!("\nLooked for in /proc: {alive} of {} alive.", tree.len());
+fn show(runs: &Runs) -> Result<(), Fail> {
+    print(
+        "A hostile little agent: tools in sessions of their own, a daemon, one with an\n\
+         empty environment, one deaf to TERM.\n\n\
+         $ fullstop start --name demo --grace 1s -- sh -c '…'\n\n",
+    )?;
+    let command = Command::new("sh").args(["-c", AGENT]).name("demo").runs(runs);
+    let command = command.grace(Duration::from_secs(1)).on_host_exit(HostPolicy::Stop);
+    let run = blocking::start(command)?;
+    wait_until_up(&run)?;
+    let tree = run.processes()?;
+    print(&format!("$ fullstop tree demo\n\n{}\n$ fullstop stop demo\n\n", picture(&run)?))?;
+    print(&told(&blocking::wait(run.stop())?))?;
+    let alive = tree.iter().filter(|process| is_alive(process)).count();
+    print(&format!("\nLooked for in /proc: {alive} of {} alive.\n", tree.len()))
+}
+
+fn wait_until_up(run: &Run) -> Result<(), Fail> {
+    let until = Instant::now() + PATIENCE;
+    while run.output()?.0.lines().count() < UP {
+        if Instant::now() > until {
+            return Err("the demo's agent did not come up".into());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
     Ok(())
 }
 
-fn wait_until_up(run: &mut Child) -> Result<(), String> {
-    let stdout = run.stdout.take().ok_or("the demo has no output")?;
-    let lines = BufReader::new(stdout).lines().take(UP).filter_map(Result::ok).count();
-    if lines == UP { Ok(()) } else { Err("the demo's agent did not come up".to_owned()) }
+/// By the kernel's word, not by ours.
+fn is_alive(process: &Process) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-fn print_below(tree: &[Member], parent: i32, indent: &str) {
-    let children: Vec<_> = tree.iter().filter(|member| member.ppid == parent).collect();
-    for (place, child) in children.iter().enumerate() {
-        let last = place + 1 == children.len();
-        let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        let command = child.command.lines().next().unwrap_or_default();
-        let session = if child.sid == child.pid { "  (own session)" } else { "" };
-        println!("{indent}{branch}{} {command:.40}{session}", child.pid);
-        print_below(tree, child.pid, &format!("{indent}{below}"));
-    }
-}
-
-fn print_report(report: &Report) {
-    println!("The report:");
+fn told(report: &Report) -> String {
+    let mut text = "The report:\n".to_owned();
     for step in &report.steps {
-        println!(
-            "  {:>5} ms  {:<14} {} alive, {} signalled",
-            step.at_ms, step.step, step.alive, step.signalled
-        );
+        let (at, alive, told) = (step.at_ms, step.alive, step.signalled);
+        let _ = writeln!(text, "  {at:>5} ms  {:<14} {alive} alive, {told} signalled", step.step);
     }
     let proof = report.proof.map_or("none".to_owned(), |proof| proof.to_string());
-    println!("  {:>5} ms  {}: {}, proof: {proof}", report.elapsed_ms, report.state, report.reason);
+    let (at, state, reason) = (report.elapsed_ms, report.state, report.reason);
+    let _ = writeln!(text, "  {at:>5} ms  {state}: {reason}, proof: {proof}");
+    text
 }

@@ -3,57 +3,67 @@
 #![no_main]
 
 mod demo;
+mod fail;
+mod print;
+mod ps;
 mod run;
+mod show;
+mod start;
+mod stop;
+mod tidy;
+mod watch;
 
+use fail::{FAILED, Fail, complain};
+use fullstop::{Ending, Order};
 use fullstop_cli::args::{self, Call, Man, UsageError};
 use fullstop_cli::{completions, help, man};
-use fullstop_keeper::Ending;
-use std::io::Write;
 use std::process::exit;
 
-/// fullstop itself failed, as opposed to the command.
-const FAILED: i32 = 125;
-
-fullstop_cage::entry!(start);
+fullstop::entry!(start);
 
 fn start() {
-    match args::parse() {
-        // A run that only looked as if it were in a group would be a lie.
-        Ok(Call::Run(options)) if options.group.is_some() => fail("--group: not built yet"),
-        Ok(Call::Run(options)) => match run::run(*options) {
-            Ok(ending) => Ending::end(ending),
-            Err(why) => fail(&why),
-        },
-        Ok(call) => match other(call) {
-            Ok(()) => exit(0),
-            Err(why) => fail(&why),
-        },
-        Err(UsageError(why)) => fail(&why),
+    fullstop::init();
+    let done = match args::parse() {
+        Ok(Call::Run(options)) => run::run(*options).map(|ending| Ending::end(ending)),
+        Ok(call) => other(call),
+        Err(UsageError(why)) => Err(why.into()),
+    };
+    match done {
+        Ok(()) => exit(0),
+        Err(Fail { why, status }) => {
+            if !why.is_empty() {
+                complain(why);
+            }
+            exit(status.into())
+        }
     }
 }
 
 /// Everything but `run`, which is in a hurry.
 #[cold]
-fn other(call: Call) -> Result<(), String> {
+fn other(call: Call) -> Result<(), Fail> {
     match call {
+        Call::Run(_) => Ok(()),
+        Call::Start(options) => start::start(*options),
+        Call::Restart { ids } => start::restart(&ids),
+        Call::Ps(options) => ps::ps(&options),
+        Call::Tree { id, json } => ps::tree(&id, json),
+        Call::Show { id, json } => show::show(&id, json),
+        Call::Events(options) => watch::events(&options),
+        Call::Wait(options) => watch::wait(&options),
+        Call::Stop(options) => stop::stop(&options, Order::Stop),
+        Call::Kill(options) => stop::stop(&options, Order::Kill),
+        Call::Signal { signal, ids } => watch::signal(signal, &ids),
+        Call::Group(call) => tidy::group(&call),
+        Call::Rm { ids } => tidy::rm(&ids),
+        Call::Prune(options) => tidy::prune(&options),
+        Call::Sweep { dry_run, json } => tidy::sweep(dry_run, json),
+        Call::Doctor { .. } => Err(Fail { why: "not built yet".to_owned(), status: FAILED }),
         Call::Demo => demo::demo(),
-        Call::Help(command) => say(&help::text(command)),
-        Call::Version => say(concat!("fullstop ", env!("CARGO_PKG_VERSION"), "\n")),
-        Call::Completions(shell) => say(&completions::script(shell)),
-        Call::Man(Man::Page(command)) => say(&man::page(command)),
-        Call::Man(Man::Dir(dir)) => man::write_all(dir.as_ref()),
-        _ => Err("not built yet".to_owned()),
+        Call::Help(command) => print::print(&help::text(command)),
+        Call::Version => print::print(concat!("fullstop ", env!("CARGO_PKG_VERSION"), "\n")),
+        Call::Completions(shell) => print::print(&completions::script(shell)),
+        Call::Man(Man::Page(command)) => print::print(&man::page(command)),
+        Call::Man(Man::Dir(dir)) => Ok(man::write_all(dir.as_ref())?),
     }
-}
-
-fn say(text: &str) -> Result<(), String> {
-    let mut stdout = std::io::stdout().lock();
-    let said = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    said.map_err(|error| format!("cannot write: {error}"))
-}
-
-fn fail(why: &str) -> ! {
-    // Whoever reads our messages may be gone.
-    let _ = writeln!(std::io::stderr(), "fullstop: {why}");
-    exit(FAILED)
 }

@@ -1,83 +1,70 @@
 //! `fullstop run`: from options to a run.
 
-use crate::args::{Agent, EnvChange, RunOptions};
-use fullstop_core::id::Id;
-use fullstop_core::ladder::Ladder;
-use fullstop_core::machine::Plan;
-use fullstop_core::preset;
-use fullstop_keeper::{Ending, Ground, Sink, Spec, run as keep};
+use crate::fail::Fail;
+use fullstop::{Command, Ending, Sink};
+use fullstop_cli::args::{EnvChange, RunOptions};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-pub fn run(options: RunOptions) -> Result<Ending, String> {
-    let ladder = ladder(&options)?;
-    if ladder.needs_stdin() && io::stdin().is_terminal() {
+pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
+    let (report, loudness) = (options.report.take(), options.loudness);
+    let command = command(options)?;
+    if command.whole_ladder()?.needs_stdin() && io::stdin().is_terminal() {
         return Err("this ladder writes or closes stdin, and a terminal is not ours to close; \
                     pipe something in, or use signals"
-            .to_owned());
+            .into());
     }
-    let report = options.report.as_ref().map(open_report).transpose()?;
-    let spec = Spec {
-        id: new_id(),
-        name: options.name,
-        group: None,
-        generation: 1,
-        argv: options.command,
-        env: environment(options.clear_env, options.env),
-        cwd: options.cwd,
-        plan: Plan { ladder, on_exit: options.on_exit, timeout: options.timeout },
-        cage: options.cage,
-        on_host_exit: options.on_host_exit,
-        report,
-        store: None,
-        ground: Ground::Front,
-        loudness: options.loudness,
-    };
-    Ok(keep(spec))
+    let report = report.as_ref().map(open_report).transpose()?;
+    Ok(command.run_here(report, loudness)?)
 }
 
-fn ladder(options: &RunOptions) -> Result<Ladder, String> {
-    if let Some(ladder) = &options.ladder {
-        return Ok(ladder.clone());
+/// The command as the options ask for it.
+pub fn command(options: RunOptions) -> Result<Command, Fail> {
+    let mut words = options.command.into_iter();
+    let mut command = Command::new(words.next().unwrap_or_default()).args(words);
+    if options.clear_env {
+        command = command.env_clear();
     }
-    let preset = match &options.agent {
-        Agent::None => None,
-        Agent::Auto => preset::for_command(&options.command),
-        Agent::Named(name) => Some(preset::by_name(name).ok_or_else(|| {
-            format!("--agent: {name:?} is not known; known: {}", preset::names().join(", "))
-        })?),
-    };
-    let ladder = preset.map(|preset| preset.ladder).unwrap_or_default();
-    Ok(options.grace.map_or_else(|| ladder.clone(), |total| ladder.scaled(total)))
-}
-
-fn new_id() -> Id {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut chance = [0; 8];
-    // Where the kernel has no chance to give, the time alone must do.
-    let _ = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::NONBLOCK);
-    Id::new(u64::try_from(unix.as_millis()).unwrap_or_default(), u64::from_ne_bytes(chance))
-}
-
-fn environment(clear: bool, changes: Vec<EnvChange>) -> Vec<(OsString, OsString)> {
-    let mut env: Vec<_> = if clear { Vec::new() } else { std::env::vars_os().collect() };
-    for change in changes {
-        match change {
-            EnvChange::Set(key, value) => {
-                env.retain(|(known, _)| *known != key);
-                env.push((key, value));
-            }
-            EnvChange::Unset(key) => env.retain(|(known, _)| *known != key),
-        }
+    for change in options.env {
+        command = match change {
+            EnvChange::Set(key, value) => command.env(key, value),
+            EnvChange::Unset(key) => command.env_remove(key),
+        };
     }
-    env
+    command = command
+        .agent(options.agent)
+        .on_exit(options.on_exit)
+        .on_host_exit(options.on_host_exit)
+        .cage(options.cage);
+    if let Some(ladder) = options.ladder {
+        command = command.ladder(ladder);
+    }
+    if let Some(grace) = options.grace {
+        command = command.grace(grace);
+    }
+    if let Some(timeout) = options.timeout {
+        command = command.timeout(timeout);
+    }
+    if let Some(cwd) = options.cwd {
+        command = command.current_dir(cwd);
+    }
+    if let Some(name) = options.name {
+        command = command.name(name);
+    }
+    if let Some(report) = options.report {
+        command = command.report(report);
+    }
+    match options.group {
+        Some(group) => Ok(command.group(&group)?),
+        None => Ok(command),
+    }
 }
 
-fn open_report(path: &OsString) -> Result<Sink, String> {
-    let why = |error: io::Error| format!("--report {}: {error}", path.to_string_lossy());
+fn open_report(path: &OsString) -> Result<Sink, Fail> {
+    let why =
+        |error: io::Error| Fail::from(format!("--report {}: {error}", path.to_string_lossy()));
     if path == "-" {
         let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(why)?;
         return Ok(Sink::stream(File::from(stdout)));

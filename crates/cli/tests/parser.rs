@@ -1,10 +1,10 @@
 //! What the parser makes of particular lines, and that no line breaks it.
 
+use fullstop::{HostPolicy, Loudness};
 use fullstop_cli::args::{
     Call, Form, GroupCall, Man, Ready, RunOptions, UsageError, Which, parse_from,
 };
 use fullstop_cli::grammar::{Command, FULLSTOP, Opt};
-use fullstop_keeper::{HostPolicy, Loudness};
 use lexopt::Parser;
 use proptest::collection::vec;
 use proptest::prelude::*;

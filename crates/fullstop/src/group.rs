@@ -63,6 +63,11 @@ impl Group {
         self.name.as_str()
     }
 
+    /// Whether that group is this one, or in it.
+    pub fn contains(&self, other: &str) -> bool {
+        self.name.contains(other)
+    }
+
     /// The group in its line that is closed: itself, or one above it.
     pub fn closed_by(&self) -> Result<Option<String>> {
         Ok(self.name.closed_by(self.runs.store().root())?.map(str::to_owned))

@@ -12,11 +12,12 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ground, HostPolicy};
-use fullstop_store::format::{Event, RecordFile, SpecFile};
+use fullstop_store::format::{RecordFile, SpecFile};
 use fullstop_store::{Request, Standing};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A run, in one generation: an order never hits its successor.
 ///
@@ -90,11 +91,6 @@ impl Run {
         Ok(members(&self.record()?).into_iter().map(Process::from).collect())
     }
 
-    /// Its events from an offset on, and the offset to go on from.
-    pub fn events(&self, from: u64) -> Result<(Vec<Event>, u64)> {
-        Ok(self.runs.store().events(&self.id, from)?)
-    }
-
     /// What it has written so far, stdout and stderr, if it was started in the
     /// background.
     pub fn output(&self) -> Result<(String, String)> {
@@ -149,6 +145,14 @@ impl Run {
     /// Waits for its end, however it comes. A stuck run is waited for.
     pub async fn wait(&self) -> Result<Report> {
         stop::wait(self).await
+    }
+
+    /// As [`Run::wait`], but no longer than this.
+    pub async fn wait_for(&self, patience: Option<Duration>) -> Result<Report> {
+        let Some(patience) = patience else { return self.wait().await };
+        let time = || fullstop_core::duration::format(patience);
+        let late = |_| Error::TimedOut(format!("run {} has not ended after {}", self.id, time()));
+        tokio::time::timeout(patience, self.wait()).await.map_err(late)?
     }
 
     /// Sends a signal to its leader; it is no part of a stop.

@@ -6,6 +6,7 @@ use crate::run::Run;
 use crate::status::Status;
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Mode, Swept};
+use fullstop_store::format::Event;
 use fullstop_store::{Standing, Store};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +60,21 @@ impl Runs {
         Ok(self.store.live()?.into_iter().map(|id| self.run(id)).collect())
     }
 
+    /// The ids of all runs there are, oldest first.
+    pub fn ids(&self) -> Result<Vec<Id>> {
+        Ok(self.store.all()?)
+    }
+
+    /// The ids of the unfinished ones, oldest first.
+    pub fn live_ids(&self) -> Result<Vec<Id>> {
+        Ok(self.store.live()?)
+    }
+
+    /// The events of a run from an offset on, and the offset to go on from.
+    pub fn events(&self, id: &Id, from: u64) -> Result<(Vec<Event>, u64)> {
+        Ok(self.store.events(id, from)?)
+    }
+
     /// The run meant by an id, the beginning of one, or a name.
     pub fn find(&self, word: &str) -> Result<Run> {
         Ok(self.run(self.store.find(word)?))
@@ -73,6 +89,12 @@ impl Runs {
     /// Ends every run whose keeper and guard are gone.
     pub fn sweep(&self) -> Result<Vec<Swept>> {
         Ok(sweep::sweep(&self.store, Mode::End)?)
+    }
+
+    /// As [`Runs::sweep`], on the way to something else: what does not die at once
+    /// is left for later, and nothing is said.
+    pub fn sweep_in_passing(&self) {
+        let _ = sweep::sweep(&self.store, Mode::InPassing);
     }
 
     /// What a sweep would do.

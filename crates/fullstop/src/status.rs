@@ -3,10 +3,11 @@
 use fullstop_cage::linux::{Process as Seen, below, inside, now};
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
+use fullstop_core::words::Moment;
 use fullstop_store::format::{Phase, RecordFile};
 use fullstop_store::{Standing, Store, StoreError};
 use serde::Serialize;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How a run stands, at one instant.
 ///
@@ -190,7 +191,17 @@ impl From<Seen> for Process {
     }
 }
 
-fn millis(time: std::time::Duration) -> u64 {
+/// How long it is until that point on the clock of this boot.
+///
+/// ```
+/// use fullstop::Moment;
+/// assert_eq!(fullstop::left(Moment::default()), std::time::Duration::ZERO);
+/// ```
+pub fn left(until: Moment) -> Duration {
+    until.since(now())
+}
+
+fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

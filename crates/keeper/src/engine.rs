@@ -7,7 +7,7 @@ use fullstop_cage::linux::now;
 use fullstop_cage::{Cage, Command, Round, SpawnError};
 use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Moment;
+use fullstop_core::words::{Exit, Moment};
 use rustix::time::Timespec;
 use std::mem::replace;
 use std::time::Duration;
@@ -39,6 +39,7 @@ pub struct News {
     pub leader_stopped: Option<Signal>,
     pub leader_continued: bool,
     pub born: bool,
+    pub exit: Option<Exit>,
     pub leftovers: bool,
 }
 
@@ -161,6 +162,7 @@ impl<C: Cage> Engine<C> {
             None => {}
         }
         if let Some(exit) = look.exit {
+            news.exit = Some(exit);
             let rest = match look.proof {
                 Some(proof) => Rest::Gone(proof),
                 None => self.rest(&mut news),

@@ -19,7 +19,7 @@ use fullstop_core::machine::{Ask, Input, State};
 use fullstop_core::report::CageKind;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, Reason};
-use fullstop_store::format::Phase;
+use fullstop_store::format::{Phase, What};
 use fullstop_store::{Reply, Request};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -429,6 +429,10 @@ impl Keeper<'_> {
             }
         }
         if let Some(ledger) = &mut self.ledger {
+            // The end itself tells of a leader that was the last.
+            if let Some(exit) = news.exit.filter(|_| !self.engine.state.is_over()) {
+                ledger.event(What::LeaderExited { exit });
+            }
             let reason = self.engine.state.reason().unwrap_or(Reason::Exited);
             for step in &self.engine.notes.steps[self.told.steps..] {
                 ledger.step(step, reason);

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// After a round that found nobody new.
 const NAP: Duration = Duration::from_micros(300);
+/// How long a sweep that nobody asked for waits for the dying.
+const IN_PASSING: Duration = Duration::from_millis(300);
 
 /// What a sweep made of one lost run.
 #[derive(Clone, Debug, Serialize)]
@@ -47,6 +49,8 @@ pub enum Found {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     End,
+    /// On the way to something else: nobody is waited for long.
+    InPassing,
     /// Only look.
     DryRun,
 }
@@ -114,11 +118,12 @@ impl Lost {
         if mode == Mode::DryRun {
             return Found::WouldEnd { alive: found.len() };
         }
-        self.kill(&mut remains, found)
+        let patience = if mode == Mode::InPassing { IN_PASSING } else { KILL_PATIENCE };
+        self.kill(&mut remains, found, patience)
     }
 
     fn put_away(&mut self, mode: Mode) -> Found {
-        if mode == Mode::End
+        if mode != Mode::DryRun
             && let Err(error) = self.run.finish()
         {
             return Found::LeftAlone { why: error.to_string() };
@@ -169,8 +174,8 @@ impl Lost {
     }
 
     /// Kills whoever is found until a whole search finds nobody.
-    fn kill(mut self, remains: &mut Remains, mut found: Vec<Held>) -> Found {
-        let until = now() + KILL_PATIENCE;
+    fn kill(mut self, remains: &mut Remains, mut found: Vec<Held>, patience: Duration) -> Found {
+        let until = now() + patience;
         let mut killed = std::collections::HashSet::new();
         let mut taken = None;
         loop {

@@ -30,7 +30,8 @@ impl Process {
     pub fn age(&self) -> Duration {
         let now = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-        Duration::from_secs(seconds).saturating_sub(ticks(self.0.start_ticks))
+        let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
+        Duration::new(seconds, nanos).saturating_sub(ticks(self.0.start_ticks))
     }
 
     /// How long it was on a processor.

@@ -1,11 +1,8 @@
 //! What can be asked for, with its options as types.
 
 use crate::grammar::Command;
-use fullstop_core::ladder::Ladder;
-use fullstop_core::report::Wanted;
-use fullstop_core::signal::Signal;
-use fullstop_core::words::OnExit;
-use fullstop_keeper::{HostPolicy, Loudness};
+pub use fullstop::{Agent, Ready};
+use fullstop::{HostPolicy, Ladder, Loudness, OnExit, Signal, Wanted};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -55,14 +52,6 @@ pub struct RunOptions {
     pub command: Vec<OsString>,
 }
 
-#[derive(Debug, Default)]
-pub enum Agent {
-    #[default]
-    Auto,
-    None,
-    Named(String),
-}
-
 /// In the order they were given: the last word on a variable counts.
 #[derive(Debug)]
 pub enum EnvChange {
@@ -81,17 +70,6 @@ pub struct StartOptions {
 pub struct WaitReady {
     pub ready: Ready,
     pub timeout: Duration,
-}
-
-/// When a run counts as ready.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Ready {
-    /// A line of output has this in it.
-    Line(String),
-    /// This port of this machine accepts.
-    Port(u16),
-    /// This file exists.
-    File(OsString),
 }
 
 #[derive(Debug, Default)]

@@ -3,9 +3,9 @@
 use super::call::{Agent, Call, EnvChange, Ready, RunOptions, StartOptions, WaitReady};
 use super::words::{Read, Words, wrong};
 use crate::grammar::Opt;
-use fullstop_core::report::Wanted;
-use fullstop_core::words::OnExit;
-use fullstop_keeper::{HostPolicy, Loudness};
+use fullstop::OnExit;
+use fullstop::Wanted;
+use fullstop::{HostPolicy, Loudness};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;

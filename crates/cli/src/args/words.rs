@@ -2,7 +2,7 @@
 
 use super::UsageError;
 use crate::grammar::{Command, HELP, Kind, Operand, Opt};
-use fullstop_core::duration;
+use fullstop::duration;
 use lexopt::{Arg, Parser};
 use std::ffi::OsString;
 use std::str::FromStr;

@@ -6,8 +6,8 @@ mod zsh;
 
 use crate::args::Shell;
 use crate::grammar::{Command, FULLSTOP, HELP, Kind, Opt};
-use fullstop_core::preset;
-use fullstop_core::signal::Signal;
+use fullstop::Signal;
+use fullstop::preset;
 
 /// What lists runs and groups, one on a line. Whatever is wrong, a completion is
 /// no place to say it.

@@ -1,0 +1,51 @@
+//! How a command fails: one line, and an exit status.
+
+use std::fmt::Display;
+
+/// fullstop itself failed, as opposed to the command.
+pub const FAILED: u8 = 125;
+/// Something could not be killed.
+pub const STUCK: u8 = 120;
+
+pub struct Fail {
+    pub why: String,
+    pub status: u8,
+}
+
+impl Fail {
+    /// A status without another word: all was said already.
+    pub fn silent(status: u8) -> Fail {
+        Fail { why: String::new(), status }
+    }
+}
+
+impl From<fullstop::Error> for Fail {
+    fn from(error: fullstop::Error) -> Fail {
+        Fail { why: error.to_string(), status: error.status() }
+    }
+}
+
+impl From<String> for Fail {
+    fn from(why: String) -> Fail {
+        Fail { why, status: FAILED }
+    }
+}
+
+impl From<&str> for Fail {
+    fn from(why: &str) -> Fail {
+        Fail::from(why.to_owned())
+    }
+}
+
+impl From<std::io::Error> for Fail {
+    fn from(error: std::io::Error) -> Fail {
+        Fail::from(format!("cannot write: {error}"))
+    }
+}
+
+/// Says what went wrong with one of many, and goes on.
+pub fn complain(why: impl Display) {
+    use std::io::Write as _;
+    // Whoever reads our messages may be gone.
+    let _ = writeln!(std::io::stderr(), "fullstop: {why}");
+}

@@ -1,0 +1,109 @@
+//! `ps` and `tree`: who is there.
+
+use crate::fail::Fail;
+use crate::print::{Colour, age, bytes, coloured, json, print, seconds, table};
+use fullstop::{Process, Run, Runs, Status};
+use fullstop_cli::args::{Form, PsOptions};
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+pub fn ps(options: &PsOptions) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    loop {
+        runs.sweep_in_passing();
+        let listed = listed(&runs, options)?;
+        if options.watch && options.form == Form::Table && std::io::stdout().is_terminal() {
+            print("\x1b[H\x1b[2J")?;
+        }
+        match options.form {
+            Form::Json => json(&listed)?,
+            Form::Names => {
+                print(&listed.iter().map(|run| format!("{}\n", run.id)).collect::<String>())?
+            }
+            Form::Table => print(&rows(&listed))?,
+        }
+        if !options.watch {
+            return Ok(());
+        }
+        std::thread::sleep(WATCH_EVERY);
+    }
+}
+
+fn listed(runs: &Runs, options: &PsOptions) -> Result<Vec<Status>, Fail> {
+    let mut listed = runs.list(options.all)?;
+    if let Some(group) = &options.group {
+        let group = runs.group(group)?;
+        listed.retain(|run| run.group.as_ref().is_some_and(|name| group.contains(name)));
+    }
+    Ok(listed)
+}
+
+fn rows(listed: &[Status]) -> String {
+    let head = ["ID", "NAME", "STATE", "AGE", "PROCS", "CPU", "MEM", "COMMAND"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(listed.iter().map(|run| {
+        vec![
+            run.id.to_string(),
+            run.name.clone().unwrap_or_else(|| "-".to_owned()),
+            state(run),
+            age(run.age_ms),
+            run.processes.to_string(),
+            seconds(run.cpu_ms),
+            bytes(run.memory),
+            run.damage.clone().unwrap_or_else(|| shown(&run.command)),
+        ]
+    }));
+    table(&rows)
+}
+
+/// Fit for one line of a terminal.
+fn shown(command: &[String]) -> String {
+    command.join(" ").replace(char::is_control, " ")
+}
+
+fn state(run: &Status) -> String {
+    let left = run.step_left_ms.map(seconds);
+    let text = match (&run.step, left, &run.reason) {
+        (Some(step), Some(left), _) => format!("stopping {step} {left}"),
+        (_, _, Some(reason)) => format!("{} ({reason})", run.state),
+        _ => run.state.clone(),
+    };
+    match run.state.as_str() {
+        "running" => coloured(&text, Colour::Green),
+        "stopping" | "starting" => coloured(&text, Colour::Yellow),
+        "stuck" | "lost" | "damaged" => coloured(&text, Colour::Red),
+        _ => text,
+    }
+}
+
+pub fn tree(id: &str, as_json: bool) -> Result<(), Fail> {
+    let run = Runs::open()?.find(id)?;
+    if as_json { json(&run.processes()?) } else { print(&picture(&run)?) }
+}
+
+/// A picture of who is alive in a run.
+pub fn picture(run: &Run) -> Result<String, Fail> {
+    let processes = run.processes()?;
+    let status = run.status()?;
+    let name = status.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    let mut text = format!("{}{name}, {}, {} alive\n", run.id(), status.state, processes.len());
+    let known = |pid: i32| processes.iter().any(|process| process.pid == pid);
+    let tops: Vec<&Process> = processes.iter().filter(|process| !known(process.ppid)).collect();
+    draw(&processes, &tops, "", &mut text);
+    Ok(text)
+}
+
+fn draw(all: &[Process], these: &[&Process], indent: &str, text: &mut String) {
+    for (place, process) in these.iter().enumerate() {
+        let last = place + 1 == these.len();
+        let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        let Process { pid, age_ms, cpu_ms, memory, command, .. } = process;
+        let (age, cpu, memory) = (age(*age_ms), seconds(*cpu_ms), bytes(*memory));
+        let _ = writeln!(text, "{indent}{branch}{pid} {age} {cpu} {memory} {command}");
+        let children: Vec<&Process> = all.iter().filter(|child| child.ppid == *pid).collect();
+        draw(all, &children, &format!("{indent}{below}"), text);
+    }
+}

@@ -1,0 +1,88 @@
+//! `show`: a run's record and report.
+
+use crate::fail::Fail;
+use crate::print::{age, json, print, when};
+use fullstop::{Run, Runs, SpecFile, masked};
+use serde_json::{Value, json as value};
+use std::fmt::Write as _;
+
+pub fn show(id: &str, as_json: bool) -> Result<(), Fail> {
+    let run = Runs::open()?.find(id)?;
+    if as_json {
+        let spec = run.spec().ok().map(masked_spec);
+        let record = run.record().ok();
+        return json(&value!({ "status": run.status()?, "spec": spec, "record": record }));
+    }
+    print(&text(&run)?)
+}
+
+/// Secrets of the environment are not shown, in any form.
+fn masked_spec(mut spec: SpecFile) -> Value {
+    let env = std::mem::take(&mut spec.env).into_iter().map(|(key, value)| {
+        let (key, value) = (key.0.to_string_lossy(), value.0.to_string_lossy());
+        (key.clone().into_owned(), Value::String(masked(&key, &value)))
+    });
+    let env: serde_json::Map<String, Value> = env.collect();
+    let mut shown = serde_json::to_value(spec).unwrap_or_default();
+    shown["env"] = Value::Object(env);
+    shown
+}
+
+fn text(run: &Run) -> Result<String, Fail> {
+    let status = run.status()?;
+    let mut text = String::new();
+    let mut line = |name: &str, what: String| {
+        let _ = writeln!(text, "{name:>12}  {what}");
+    };
+    line("run", run.id().to_string());
+    if let Some(damage) = &status.damage {
+        line("damage", damage.clone());
+    }
+    status.name.iter().for_each(|name| line("name", name.clone()));
+    status.group.iter().for_each(|group| line("group", group.clone()));
+    line("generation", status.generation.to_string());
+    line("command", status.command.join(" "));
+    let reason = status.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
+    line("state", format!("{}{reason}", status.state));
+    line("started", format!("{} ({} ago)", when(status.started_at), age(since(status.started_at))));
+    line("directory", run.dir().display().to_string());
+    if let Ok(record) = run.record() {
+        line("cage", record.cage.to_string());
+        record.leader.iter().for_each(|leader| line("leader", format!("pid {}", leader.pid)));
+    }
+    if status.processes > 0 {
+        line("alive", format!("{} processes (fullstop tree {})", status.processes, run.id()));
+    }
+    if let Ok(spec) = run.spec() {
+        spec.cwd.iter().for_each(|cwd| line("cwd", cwd.0.to_string_lossy().into_owned()));
+        line("ladder", spec.plan.ladder.to_string());
+    }
+    if let Some(report) = &status.report {
+        for step in &report.steps {
+            let (at, alive, told) = (step.at_ms, step.alive, step.signalled);
+            line(
+                "step",
+                format!("{:<14} after {at} ms, {alive} alive, {told} signalled", step.step),
+            );
+        }
+        report.exit.iter().for_each(|exit| line("exit", crate::print::exit(*exit)));
+        let proof = report.proof.map_or("none".to_owned(), |proof| proof.to_string());
+        line("proof", proof);
+        report.error.iter().for_each(|error| line("error", error.clone()));
+        for member in &report.survivors {
+            line("survivor", format!("pid {} {} {}", member.pid, member.state, member.command));
+        }
+    }
+    if let Ok(spec) = run.spec() {
+        for (key, value) in &spec.env {
+            let (key, value) = (key.0.to_string_lossy(), value.0.to_string_lossy());
+            let shown = masked(&key, &value).replace(char::is_control, " ");
+            line("env", format!("{key}={shown}"));
+        }
+    }
+    Ok(text)
+}
+
+fn since(unix_ms: u64) -> u64 {
+    crate::print::unix_ms().saturating_sub(unix_ms)
+}

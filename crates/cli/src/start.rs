@@ -1,0 +1,56 @@
+//! `start` and `restart`: runs in the background.
+
+use crate::fail::{Fail, complain};
+use crate::print::{json, print};
+use crate::run::command;
+use fullstop::{Run, Runs, blocking};
+use fullstop_cli::args::{StartOptions, WaitReady};
+use std::ffi::OsStr;
+
+pub fn start(options: StartOptions) -> Result<(), Fail> {
+    let mut run_options = options.run;
+    if run_options.report.as_deref() == Some(OsStr::new("-")) {
+        return Err("--report: a run in the background has no stdout of yours; name a file".into());
+    }
+    // The keeper writes it, and stands elsewhere.
+    if let Some(report) = run_options.report.take() {
+        run_options.report = Some(std::path::absolute(report)?.into());
+    }
+    let command = command(run_options)?;
+    if command.whole_ladder()?.needs_stdin() {
+        return Err(
+            "this ladder writes or closes stdin, which a run in the background has none of".into(),
+        );
+    }
+    let run = blocking::wait(async {
+        let run = command.start().await?;
+        if let Some(WaitReady { ready, timeout }) = &options.wait_ready
+            && let Err(error) = run.wait_ready(ready, *timeout).await
+        {
+            run.stop().await?;
+            return Err(error);
+        }
+        Ok(run)
+    })?;
+    told(&run, options.json)
+}
+
+fn told(run: &Run, as_json: bool) -> Result<(), Fail> {
+    if as_json { json(&run.status()?) } else { print(&format!("{}\n", run.id())) }
+}
+
+pub fn restart(ids: &[String]) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    let mut failed = None;
+    for id in ids {
+        let restarted = runs.find(id).and_then(|run| blocking::wait(run.restart()));
+        match restarted {
+            Ok(run) => print(&format!("{} generation {}\n", run.id(), run.generation()))?,
+            Err(error) => {
+                complain(format!("{id}: {error}"));
+                failed = Some(Fail::silent(error.status()));
+            }
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}

@@ -1,0 +1,100 @@
+//! `rm`, `prune`, `sweep` and the listing of groups.
+
+use crate::fail::{FAILED, Fail, STUCK, complain};
+use crate::print::{json, print, table};
+use crate::stop;
+use fullstop::{Found, Runs, Swept, blocking};
+use fullstop_cli::args::{Form, GroupCall, PruneOptions};
+use serde_json::json as value;
+use std::time::Duration;
+
+pub fn rm(ids: &[String]) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    let mut failed = None;
+    for id in ids {
+        if let Err(error) = runs.find(id).and_then(|run| run.remove()) {
+            complain(error);
+            failed = Some(Fail::silent(FAILED));
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// Without a word on age or number everything that is over goes.
+pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
+    let (older, keep) = (options.older.unwrap_or(Duration::ZERO), options.keep.unwrap_or(0));
+    let gone = Runs::open()?.prune(older, keep, options.dry_run)?;
+    if options.json {
+        return json(&value!({ "removed": gone, "dry_run": options.dry_run }));
+    }
+    let verb = if options.dry_run { "would remove" } else { "removed" };
+    let runs = if gone.len() == 1 { "run" } else { "runs" };
+    print(&format!("{verb} {} {runs}\n", gone.len()))
+}
+
+pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    let swept = if dry_run { runs.sweep_dry()? } else { runs.sweep()? };
+    if as_json {
+        json(&swept)?;
+    } else if swept.is_empty() {
+        print("nothing to sweep\n")?;
+    } else {
+        print(&swept.iter().map(line).collect::<String>())?;
+    }
+    let stuck = swept.iter().any(|swept| matches!(swept.found, Found::Stuck { .. }));
+    if stuck { Err(Fail::silent(STUCK)) } else { Ok(()) }
+}
+
+fn line(swept: &Swept) -> String {
+    let name = swept.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    let what = match &swept.found {
+        Found::Ended { killed, report } => {
+            let proof = report.proof.map_or("no proof".to_owned(), |proof| proof.to_string());
+            format!("ended: {killed} killed, {proof}")
+        }
+        Found::Stuck { report } => format!("stuck: {} still alive", report.survivors.len()),
+        Found::PutAway => "was over, put away".to_owned(),
+        Found::WouldEnd { alive } => format!("would end it: {alive} alive"),
+        Found::LeftAlone { why } => format!("left alone: {why}"),
+    };
+    format!("{}{name} {what}\n", swept.id)
+}
+
+pub fn group(call: &GroupCall) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    match call {
+        GroupCall::Ls { form } => list_groups(&runs, *form),
+        GroupCall::Stop { name, json } => {
+            let group = runs.group(name)?;
+            stop::group(&blocking::wait(group.stop())?, *json)
+        }
+        GroupCall::Close { name, json } => {
+            let group = runs.group(name)?;
+            stop::group(&blocking::wait(group.close())?, *json)
+        }
+        GroupCall::Open { name } => Ok(runs.group(name)?.open()?),
+    }
+}
+
+fn list_groups(runs: &Runs, form: Form) -> Result<(), Fail> {
+    let mut rows = vec![["GROUP", "STATE", "LIVE"].map(str::to_owned).to_vec()];
+    let mut all = Vec::new();
+    for group in runs.groups()? {
+        let (closed, live) = (group.closed_by()?, group.members()?.len());
+        let state = match &closed {
+            None => "open".to_owned(),
+            Some(by) if by == group.name() => "closed".to_owned(),
+            Some(by) => format!("closed by {by}"),
+        };
+        all.push(value!({ "name": group.name(), "closed_by": closed, "live": live }));
+        rows.push(vec![group.name().to_owned(), state, live.to_string()]);
+    }
+    match form {
+        Form::Json => json(&all),
+        Form::Names => {
+            print(&rows[1..].iter().map(|row| format!("{}\n", row[0])).collect::<String>())
+        }
+        Form::Table => print(&table(&rows)),
+    }
+}

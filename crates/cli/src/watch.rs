@@ -1,0 +1,117 @@
+//! `wait`, `events` and `signal`.
+
+use crate::fail::{FAILED, Fail, STUCK, complain};
+use crate::print::{exit, json, print, when};
+use crate::stop::line;
+use fullstop::{Event, Exit, Id, Reason, Report, Run, Runs, Signal, What, blocking};
+use fullstop_cli::args::{EventsOptions, WaitOptions};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Waits for all of them. The status is that of the last one, as `run` would have
+/// given it.
+pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    let found: Result<Vec<Run>, _> = options.ids.iter().map(|id| runs.find(id)).collect();
+    let until = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut status = 0;
+    for run in found? {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let report = blocking::wait(run.wait_for(left))?;
+        if options.json {
+            json(&report)?
+        } else {
+            print(&line(&report))?
+        }
+        status = status_of(&report);
+    }
+    if status == 0 { Ok(()) } else { Err(Fail::silent(status)) }
+}
+
+fn status_of(report: &Report) -> u8 {
+    const TIMED_OUT: u8 = 124;
+    const SIGNALLED: i32 = 128;
+    match (report.reason, report.exit) {
+        _ if report.state == fullstop::Verdict::Stuck => STUCK,
+        (Reason::OverallTimeout, _) => TIMED_OUT,
+        (_, Some(Exit::Code(code))) => u8::try_from(code).unwrap_or(FAILED),
+        (_, Some(Exit::Signal(signal))) => {
+            u8::try_from(SIGNALLED + signal.number()).unwrap_or(FAILED)
+        }
+        (_, Some(Exit::Unknown)) => 137,
+        (_, None) => FAILED,
+    }
+}
+
+pub fn signal(signal: Signal, ids: &[String]) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    let mut failed = None;
+    for id in ids {
+        if let Err(error) = runs.find(id).and_then(|run| blocking::wait(run.signal(signal))) {
+            complain(format!("{id}: {error}"));
+            failed = Some(Fail::silent(FAILED));
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// The events of some runs or of all, in order of time.
+pub fn events(options: &EventsOptions) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    let named: Result<Vec<Id>, _> =
+        options.ids.iter().map(|id| runs.find(id).map(|run| run.id().clone())).collect();
+    let named = named?;
+    let mut offsets: HashMap<Id, u64> = HashMap::new();
+    loop {
+        // Whoever follows needs to look at history once.
+        let first = offsets.is_empty();
+        let mut ids = named.clone();
+        if named.is_empty() {
+            ids = if first { runs.ids()? } else { runs.live_ids()? };
+            ids.extend(offsets.keys().filter(|_| !first).cloned());
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        let mut new = Vec::new();
+        for id in ids {
+            let from = offsets.get(&id).copied().unwrap_or_default();
+            // One that was removed meanwhile has no more to tell.
+            let Ok((events, next)) = runs.events(&id, from) else { continue };
+            new.extend(events);
+            offsets.insert(id, next);
+        }
+        new.sort_by_key(|event| event.at);
+        for event in &new {
+            if options.json { json(event)? } else { print(&told(event))? }
+        }
+        if !options.follow {
+            return Ok(());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn told(event: &Event) -> String {
+    let what = match &event.what {
+        What::Started { command, leader } => {
+            let leader = leader.map(|pid| format!(" (leader {pid})")).unwrap_or_default();
+            format!("started{leader}: {}", command.join(" ").replace(char::is_control, " "))
+        }
+        What::Step { step, alive, signalled, reason } => {
+            format!("step {step} ({reason}): {alive} alive, {signalled} signalled")
+        }
+        What::LeaderExited { exit: how } => format!("leader exited: {}", exit(*how)),
+        What::Stuck { survivors } => format!("stuck: {survivors} still alive"),
+        What::Released { released } => format!("released {released}"),
+        What::Ended { reason, exit: how, proof } => {
+            let how = how.map(|how| format!(", {}", exit(how))).unwrap_or_default();
+            let proof = proof.map_or("no proof".to_owned(), |proof| proof.to_string());
+            format!("ended: {reason}{how}, {proof}")
+        }
+    };
+    let generation =
+        if event.generation > 1 { format!("#{}", event.generation) } else { String::new() };
+    format!("{} {}{generation} {what}\n", when(event.at), event.id)
+}

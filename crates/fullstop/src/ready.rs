@@ -1,0 +1,81 @@
+//! When a run that serves others is ready for them.
+
+use crate::error::{Error, Result};
+use crate::run::Run;
+use fullstop_core::report::Report;
+use fullstop_store::Standing;
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What is waited for.
+///
+/// ```no_run
+/// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
+/// let patience = std::time::Duration::from_secs(30);
+/// run.wait_ready(&fullstop::Ready::Port(8080), patience).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A line of output has this in it.
+    Line(String),
+    /// This port of this machine accepts.
+    Port(u16),
+    /// This file exists.
+    File(OsString),
+}
+
+impl Ready {
+    async fn is(&self, run: &Run) -> bool {
+        match self {
+            Ready::Line(text) => run
+                .output()
+                .is_ok_and(|(out, err)| out.lines().chain(err.lines()).any(|l| l.contains(text))),
+            Ready::File(path) => Path::new(path).exists(),
+            Ready::Port(port) => {
+                TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await.is_ok()
+                    || TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.is_ok()
+            }
+        }
+    }
+}
+
+impl Run {
+    /// Waits until it is ready. An error, if it ends before, or the time is over;
+    /// it is not stopped by that.
+    pub async fn wait_ready(&self, ready: &Ready, patience: Duration) -> Result<()> {
+        let until = Instant::now() + patience;
+        loop {
+            // Asked before, or its last words would be missed.
+            let over = self.standing()? == Standing::Over;
+            if timeout_at(until, ready.is(self)).await.unwrap_or(false) {
+                return Ok(());
+            }
+            if over {
+                return Err(ended_before(self));
+            }
+            if Instant::now() >= until {
+                let time = fullstop_core::duration::format(patience);
+                return Err(Error::TimedOut(format!(
+                    "run {} is not ready after {time}",
+                    self.id()
+                )));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+fn ended_before(run: &Run) -> Error {
+    let report = run.record().ok().and_then(|record| record.report);
+    let why = report.map_or_else(String::new, |report: Report| format!(" ({})", report.reason));
+    Error::Failed { status: 125, why: format!("run {} ended before it was ready{why}", run.id()) }
+}
