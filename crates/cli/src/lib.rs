@@ -7,6 +7,7 @@
 
 pub mod args;
 pub mod completions;
+pub mod format;
 pub mod grammar;
 pub mod help;
 pub mod man;

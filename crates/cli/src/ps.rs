@@ -1,9 +1,10 @@
 //! `ps` and `tree`: who is there.
 
 use crate::fail::Fail;
-use crate::print::{Colour, age, bytes, coloured, json, print, seconds, table};
+use crate::print::{Colour, coloured, json, lines, print, width};
 use fullstop::{Process, Run, Runs, Status};
 use fullstop_cli::args::{Form, PsOptions};
+use fullstop_cli::format::{age, bytes, seconds, table};
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub fn ps(options: &PsOptions) -> Result<(), Fail> {
         match options.form {
             Form::Json => json(&listed)?,
             Form::Names => {
-                print(&listed.iter().map(|run| format!("{}\n", run.id)).collect::<String>())?
+                lines(listed.iter().map(|run| &run.id))?;
             }
             Form::Table => print(&rows(&listed))?,
         }
@@ -56,7 +57,7 @@ fn rows(listed: &[Status]) -> String {
             run.damage.clone().unwrap_or_else(|| shown(&run.command)),
         ]
     }));
-    table(&rows)
+    table(&rows, width())
 }
 
 /// Fit for one line of a terminal.

@@ -1,8 +1,9 @@
 //! `show`: a run's record and report.
 
 use crate::fail::Fail;
-use crate::print::{age, json, print, when};
+use crate::print::{json, print};
 use fullstop::{Run, Runs, SpecFile, masked};
+use fullstop_cli::format::{age, when};
 use serde_json::{Value, json as value};
 use std::fmt::Write as _;
 

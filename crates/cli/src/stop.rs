@@ -1,11 +1,12 @@
 //! `stop`, `kill` and `group stop|close`: ask, show how it goes, return when proven.
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
-use crate::print::{json, print, seconds};
+use crate::print::{json, print};
 use fullstop::{
     GroupReport, Id, Order, Phase, Progress, Report, Run, Runs, Verdict, blocking, end_all,
 };
 use fullstop_cli::args::{StopOptions, Which};
+use fullstop_cli::format::seconds;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write as _};
 
@@ -40,7 +41,7 @@ fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>
     for run in runs {
         match blocking::wait(order.ask(&run)) {
             Ok(()) if options.json => {
-                json(&serde_json::json!({ "id": run.id(), "accepted": true }))?
+                json(&serde_json::json!({ "id": run.id(), "accepted": true }))?;
             }
             Ok(()) if options.quiet => {}
             Ok(()) => print(&format!("{} stopping\n", run.id()))?,

@@ -1,10 +1,11 @@
 //! `rm`, `prune`, `sweep` and the listing of groups.
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
-use crate::print::{json, print, table};
+use crate::print::{json, lines, print, width};
 use crate::stop;
 use fullstop::{Found, Runs, Swept, blocking};
 use fullstop_cli::args::{Form, GroupCall, PruneOptions};
+use fullstop_cli::format::table;
 use serde_json::json as value;
 use std::time::Duration;
 
@@ -92,9 +93,7 @@ fn list_groups(runs: &Runs, form: Form) -> Result<(), Fail> {
     }
     match form {
         Form::Json => json(&all),
-        Form::Names => {
-            print(&rows[1..].iter().map(|row| format!("{}\n", row[0])).collect::<String>())
-        }
-        Form::Table => print(&table(&rows)),
+        Form::Names => lines(rows[1..].iter().map(|row| &row[0])),
+        Form::Table => print(&table(&rows, width())),
     }
 }

@@ -1,10 +1,11 @@
 //! `wait`, `events` and `signal`.
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
-use crate::print::{exit, json, print, when};
+use crate::print::{exit, json, print};
 use crate::stop::line;
 use fullstop::{Event, Exit, Id, Reason, Report, Run, Runs, Signal, What, blocking};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
+use fullstop_cli::format::when;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -21,9 +22,9 @@ pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let report = blocking::wait(run.wait_for(left))?;
         if options.json {
-            json(&report)?
+            json(&report)?;
         } else {
-            print(&line(&report))?
+            print(&line(&report))?;
         }
         status = status_of(&report);
     }

@@ -290,7 +290,7 @@ pub(crate) async fn commission_run(
     match line.hear().await.map_err(Error::io("hear the keeper"))? {
         Some(Reply::Accepted { id, generation, .. }) => {
             let line = line.into_std().map_err(Error::io("hold the line"))?;
-            Ok(Run::new(runs.clone(), id, generation).with_line(line))
+            Ok(Run::hosted(runs.clone(), id, generation, line))
         }
         Some(Reply::Failed { status, why }) => Err(Error::Failed { status, why }),
         Some(_) => Err(failed("the keeper answered strangely")),

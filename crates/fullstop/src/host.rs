@@ -16,10 +16,8 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 /// been started anew as the keeper of a run, and then this does not return.
 ///
 /// ```no_run
-/// fn main() {
-///     fullstop::init();
-///     // … the program as it was.
-/// }
+/// fullstop::init();
+/// // … the program as it was.
 /// ```
 pub fn init() {
     if std::env::args_os().next().is_some_and(|name| name == commission::NAME) {

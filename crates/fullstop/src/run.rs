@@ -46,9 +46,9 @@ impl Run {
         Run { runs, id, generation, _line: None }
     }
 
-    pub(crate) fn with_line(mut self, line: UnixStream) -> Run {
-        self._line = Some(Arc::new(line));
-        self
+    /// A run of ours, with the line to its keeper.
+    pub(crate) fn hosted(runs: Runs, id: Id, generation: u32, line: UnixStream) -> Run {
+        Run { runs, id, generation, _line: Some(Arc::new(line)) }
     }
 
     pub fn id(&self) -> &Id {

@@ -67,7 +67,7 @@ pub fn carry_out() -> ! {
 
 fn read(mut host: &UnixStream) -> Result<Commission, String> {
     let mut line = Vec::new();
-    let mut buffer = [0; 64 * 1024];
+    let mut buffer = [0; 16 * 1024];
     while line.last() != Some(&b'\n') {
         match host.read(&mut buffer) {
             Ok(0) => return Err("the host hung up before it said what to run".to_owned()),

@@ -19,7 +19,6 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpid;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -42,26 +41,26 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
     let parent = Origin::get().parent();
     let mut hosts = Vec::new();
     if spec.on_host_exit.stops(terminal.is_some(), parent) {
-        hosts.extend(watch_parent(parent).map_err(text)?);
+        hosts.extend(watch_parent(parent).map_err(|error| error.to_string())?);
     }
     let own = getpid().as_raw_pid();
     if own == 1 || has_children() {
-        match fork(Signal::CHLD).map_err(text)? {
+        match fork(Signal::CHLD).map_err(|error| error.to_string())? {
             Fork::Parent(guard) => {
                 drop(hosts);
-                return Ok(Front { guard, signals: Signals::of(&heard).map_err(text)?, terminal }
-                    .stand(spec));
+                return Ok(Front {
+                    guard,
+                    signals: Signals::of(&heard).map_err(|error| error.to_string())?,
+                    terminal,
+                }
+                .stand(spec));
             }
-            Fork::Child => hosts.extend(watch_parent(own).map_err(text)?),
+            Fork::Child => hosts.extend(watch_parent(own).map_err(|error| error.to_string())?),
         }
     }
-    let signals = Signals::of(&heard).map_err(text)?;
+    let signals = Signals::of(&heard).map_err(|error| error.to_string())?;
     let post = Post { mask, signals, terminal, hosts, host: None };
     guard(spec, post)
-}
-
-fn text(error: io::Error) -> String {
-    error.to_string()
 }
 
 /// Everything a sender may mean for the command, except what was ignored at the

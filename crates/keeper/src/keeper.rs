@@ -105,8 +105,8 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     } = inheritance;
     let mut control = Control::default();
     let _ = host.map(|host| control.host(host));
-    let made = prepare(spec, blueprint, mask, own_session)
-        .and_then(|made| open_early(spec, &mut ledger, &mut control).map(|()| made));
+    let made = open_early(spec, &mut ledger, &mut control)
+        .and_then(|()| prepare(spec, blueprint, mask, own_session));
     let (signals, cage, command, feed) = match made {
         Ok(made) => made,
         Err(why) => {

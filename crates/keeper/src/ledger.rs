@@ -5,7 +5,7 @@
 //! tried again with the next change, and said at the end.
 
 use crate::spec::Spec;
-use fullstop_cage::linux::{Blueprint, cgroup_of, identify, parent_of};
+use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify};
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
 use fullstop_core::report::{CageKind, Report, Taken};
@@ -226,13 +226,13 @@ pub fn first_record(file: SpecFile) -> RecordFile {
 fn kin_of(guard: i32) -> Option<Kin> {
     /// Deeper than any real line of ancestors.
     const DEEPEST: usize = 64;
-    let above = |&pid: &i32| parent_of(pid).filter(|&parent| parent > 0);
-    let line = std::iter::successors(above(&guard), above).take(DEEPEST);
-    Some(Kin {
-        guard: identify(guard)?,
-        line: line.filter_map(identify).collect(),
-        place: cgroup_of(guard),
-    })
+    let above = |(_, parent): &(Identity, i32)| glance(*parent);
+    let line = std::iter::successors(glance(guard), above).take(DEEPEST);
+    let mut line: Vec<Identity> = line.map(|(identity, _)| identity).collect();
+    if line.is_empty() {
+        return None;
+    }
+    Some(Kin { guard: line.remove(0), line, place: cgroup_of(guard) })
 }
 
 fn own_pid() -> i32 {

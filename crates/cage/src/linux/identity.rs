@@ -4,9 +4,10 @@ use super::held::{Held, inode};
 use super::procfs::stat;
 use fullstop_core::identity::Identity;
 
-/// Whose child it is.
-pub fn parent_of(pid: i32) -> Option<i32> {
-    stat(pid).map(|stat| stat.ppid)
+/// Who has this pid, as far as one look tells, and its parent.
+pub fn glance(pid: i32) -> Option<(Identity, i32)> {
+    let stat = stat(pid)?;
+    Some((Identity { pid, start_ticks: stat.start_ticks, inode: None }, stat.ppid))
 }
 
 /// Who has this pid now.

@@ -28,7 +28,7 @@ pub use entry::fill_standard_descriptors;
 pub use fork::{Fork, fork};
 pub use groups::{group_of, own_group, own_session};
 pub use held::{Held, watch_parent, watch_process};
-pub use identity::{identify, parent_of};
+pub use identity::{glance, identify};
 pub use kin::{descendants, is_alive};
 pub use lock::{is_locked, try_lock};
 pub use origin::{Origin, disguise};

@@ -89,27 +89,8 @@ impl Remains {
         found.retain(|held| {
             held.stat().is_some_and(|stat| stat.is_alive()) && seen.insert(held.pid())
         });
-        self.add_children(&mut found, &mut seen);
+        add_children(&mut found, &mut seen);
         found
-    }
-
-    /// Whoever was born to a member is one, whatever it made of itself.
-    fn add_children(&self, found: &mut Vec<Held>, seen: &mut HashSet<i32>) {
-        let kin = Kin::now();
-        let mut next = 0;
-        while let Some(parent) = found.get(next) {
-            next += 1;
-            let threads = parent.stat().map_or(1, |stat| stat.threads);
-            let children = kin.children(parent.pid(), threads);
-            let new: Vec<Held> = children
-                .into_iter()
-                .filter(|child| !seen.contains(child))
-                .filter_map(|child| Held::child_of(parent, child))
-                .filter(|held| held.stat().is_some_and(|stat| stat.is_alive()))
-                .collect();
-            seen.extend(new.iter().map(Held::pid));
-            found.extend(new);
-        }
     }
 
     fn is_meant(&self, marker: &str) -> bool {
@@ -175,6 +156,25 @@ impl Remains {
     /// Removes a cgroup that is empty anyway; nobody is signalled.
     pub fn remove_if_empty(&mut self) -> bool {
         self.cgroup.as_mut().is_some_and(Cgroup::is_emptied)
+    }
+}
+
+/// Whoever was born to a member is one, whatever it made of itself.
+fn add_children(found: &mut Vec<Held>, seen: &mut HashSet<i32>) {
+    let kin = Kin::now();
+    let mut next = 0;
+    while let Some(parent) = found.get(next) {
+        next += 1;
+        let threads = parent.stat().map_or(1, |stat| stat.threads);
+        let children = kin.children(parent.pid(), threads);
+        let new: Vec<Held> = children
+            .into_iter()
+            .filter(|child| !seen.contains(child))
+            .filter_map(|child| Held::child_of(parent, child))
+            .filter(|held| held.stat().is_some_and(|stat| stat.is_alive()))
+            .collect();
+        seen.extend(new.iter().map(Held::pid));
+        found.extend(new);
     }
 }
 

@@ -9,18 +9,12 @@ use crate::lifeline::Outcome;
 use crate::notes::Notes;
 use crate::spec::Loudness;
 use fullstop_cage::Cage as _;
-use fullstop_cage::linux::{
-    Fork, Held, LinuxCage, disguise, fork, hold, leave, now, null_over, wait_for,
-};
+use fullstop_cage::linux::{Fork, Held, LinuxCage, disguise, fork, hold, leave, null_over};
 use fullstop_core::machine::{Input, Leader, Rest, State};
 use fullstop_core::report::{CageKind, Member, Report};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof, Reason};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::time::Duration;
-
-/// How long a sweeper that was killed may take to die.
-const SWEEPER_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Guard<'_> {
     /// The outcome of a keeper that has ended its run but could not say so.
@@ -40,14 +34,7 @@ impl Guard<'_> {
 
     /// The keeper is dead and the tree is ours: end it, at once.
     pub(super) fn take_over(&mut self) -> Ending {
-        // No part of the tree, and not to be counted with it.
-        if let Some(sweeper) = self.sweeper.take() {
-            let _ = sweeper.send(Signal::KILL);
-            let until = now() + SWEEPER_PATIENCE;
-            while !wait_for(sweeper.pid()).is_gone() && now() < until {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        }
+        self.sweep.abandon();
         let leader = self.leader.take();
         let known = leader.as_ref().and_then(Held::exit);
         let cage = LinuxCage::adopt(&self.blueprint, self.mask, leader);

@@ -5,6 +5,7 @@
 
 mod end;
 mod hearing;
+mod sweeper;
 
 use crate::ending::Ending;
 use crate::engine::timespec;
@@ -14,24 +15,25 @@ use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
 use crate::notes::Notes;
 use crate::sink::Sink;
 use crate::spec::{Ground, Loudness, Spec};
-use crate::sweep;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
-    Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, disguise, fork, leave,
-    now, null_over, wait_for,
+    Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, fork, now, null_over,
+    wait_for,
 };
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment};
-use fullstop_store::Store;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
+use sweeper::Sweep;
 
 /// A stop that is over sooner than this is not worth a line.
 const SHOW_AFTER: Duration = Duration::from_millis(300);
+/// Whatever is over sooner sweeps at its end.
+const SWEEP_AFTER: Duration = Duration::from_millis(50);
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 
 /// What the process that becomes the guard brings along.
@@ -54,8 +56,7 @@ struct Guard<'a> {
     lifeline: Lifeline,
     bell: Bell,
     keeper: Held,
-    /// Ends what others have left, beside us.
-    sweeper: Option<Held>,
+    sweep: Sweep,
     ledger: Option<Ledger>,
     leader: Option<Held>,
     notes: Notes,
@@ -83,8 +84,9 @@ struct Guard<'a> {
 /// Guards one run from before its birth to its end.
 pub fn guard(spec: &mut Spec, post: Post) -> Result<Ending, String> {
     begin(spec, post).map(|mut guard| {
-        guard.sweeper = send_sweeper(guard.spec);
-        guard.watch()
+        let ending = guard.watch();
+        guard.sweep.finish(guard.spec);
+        ending
     })
 }
 
@@ -135,7 +137,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         lifeline: ours,
         bell,
         keeper,
-        sweeper: None,
+        sweep: Sweep::Later(now() + SWEEP_AFTER),
         ledger,
         leader: None,
         notes,
@@ -177,34 +179,6 @@ fn open_ledger(
             Ok(None)
         }
         Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Looks for runs that nobody looks after, now that the command runs. Ending them
-/// may take a while, and a guard must hear: a child does it.
-fn send_sweeper(spec: &Spec) -> Option<Held> {
-    let store = match &spec.store {
-        Some(path) => Store::at(path),
-        None => Store::open(),
-    };
-    let store = store.ok()?;
-    if sweep::lost(&store).ok()?.is_empty() {
-        return None;
-    }
-    match fork(Signal::CHLD) {
-        Ok(Fork::Parent(sweeper)) => Some(sweeper),
-        Ok(Fork::Child) => {
-            let path = store.path().to_owned();
-            drop(store);
-            let _ = rustix::process::setsid();
-            disguise("fullstop-sweep");
-            null_over(&[0, 1, 2]);
-            // Among them the lock of a run that is none of its business.
-            close_all_but(&[]);
-            let _ = Store::at(&path).map(|store| sweep::sweep(&store, sweep::Mode::End));
-            leave(0)
-        }
-        Err(_) => None,
     }
 }
 
@@ -256,7 +230,7 @@ impl Guard<'_> {
         let showing = self.terminal.is_some() && self.stopping_since.is_some();
         let show = showing.then_some(SHOW_EVERY);
         let give_up = self.give_up.map(|at| at.since(now()));
-        let wait = show.into_iter().chain(give_up).min().map(timespec);
+        let wait = show.into_iter().chain(give_up).chain(self.sweep.patience()).min().map(timespec);
         let mut fds =
             vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
         if !self.unsent.is_empty() {
@@ -310,8 +284,7 @@ impl Guard<'_> {
 
     /// Waits for it only when it is dead: then the tree is already ours.
     fn keeper_died(&mut self) -> bool {
-        let swept = |sweeper: &mut Held| wait_for(sweeper.pid()).is_gone();
-        self.sweeper.take_if(swept);
+        self.sweep.turn(self.spec);
         match wait_for(self.keeper.pid()) {
             Waited::Changed { change: Change::Exited(exit), .. } => {
                 self.left_in_order = exit == Exit::Code(0);

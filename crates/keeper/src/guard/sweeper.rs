@@ -1,0 +1,100 @@
+//! The sweep that every run brings along: quiet, and never in its way.
+//!
+//! It waits until the command runs. Ending what others have left may take a while,
+//! and a guard must hear, so a child does it; a run that is over does it itself.
+
+use crate::spec::Spec;
+use crate::sweep::{self, Mode};
+use fullstop_cage::linux::{
+    Fork, Held, close_all_but, disguise, fork, leave, now, null_over, wait_for,
+};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Moment;
+use fullstop_store::Store;
+use std::time::Duration;
+
+/// How long a sweeper may take to come to its end, when the run has come to its own.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+pub enum Sweep {
+    Later(Moment),
+    /// A child is at it.
+    Now(Held),
+    Done,
+}
+
+impl Sweep {
+    /// When to look after it.
+    pub fn patience(&self) -> Option<Duration> {
+        match self {
+            Sweep::Later(at) => Some(at.since(now())),
+            // Its end wakes us.
+            Sweep::Now(_) | Sweep::Done => None,
+        }
+    }
+
+    pub fn turn(&mut self, spec: &Spec) {
+        match self {
+            Sweep::Later(at) if *at <= now() => *self = send(spec).map_or(Sweep::Done, Sweep::Now),
+            Sweep::Now(child) if wait_for(child.pid()).is_gone() => *self = Sweep::Done,
+            _ => {}
+        }
+    }
+
+    /// The run is over.
+    pub fn finish(&mut self, spec: &Spec) {
+        if let Sweep::Later(_) = self
+            && let Some(store) = store(spec)
+        {
+            let _ = sweep::sweep(&store, Mode::InPassing);
+        }
+        self.wait(PATIENCE);
+    }
+
+    /// The tree is to be taken over: a sweeper is no part of it, and must not be
+    /// counted with it.
+    pub fn abandon(&mut self) {
+        if let Sweep::Now(child) = self {
+            let _ = child.send(Signal::KILL);
+        }
+        self.wait(PATIENCE);
+    }
+
+    fn wait(&mut self, patience: Duration) {
+        let until = now() + patience;
+        while let Sweep::Now(child) = self
+            && !wait_for(child.pid()).is_gone()
+            && now() < until
+        {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        *self = Sweep::Done;
+    }
+}
+
+fn store(spec: &Spec) -> Option<Store> {
+    spec.store.as_ref().map_or_else(Store::open, |path| Store::at(path)).ok()
+}
+
+/// Sends a child to end what nobody looks after, if there is anything.
+fn send(spec: &Spec) -> Option<Held> {
+    let store = store(spec)?;
+    if sweep::lost(&store).ok()?.is_empty() {
+        return None;
+    }
+    match fork(Signal::CHLD) {
+        Ok(Fork::Parent(child)) => Some(child),
+        Ok(Fork::Child) => {
+            let path = store.path().to_owned();
+            drop(store);
+            let _ = rustix::process::setsid();
+            disguise("fullstop-sweep");
+            null_over(&[0, 1, 2]);
+            // Among them the lock of a run that is none of its business.
+            close_all_but(&[]);
+            let _ = Store::at(&path).map(|store| sweep::sweep(&store, Mode::End));
+            leave(0)
+        }
+        Err(_) => None,
+    }
+}
