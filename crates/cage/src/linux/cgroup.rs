@@ -27,6 +27,10 @@ impl Site {
     pub fn child(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
 /// Where systemd mounts it, in unified and in hybrid layouts.
