@@ -225,7 +225,7 @@ impl Tried {
 /// Makes a cgroup as a run would, bears a child into it, kills that, and removes it.
 pub fn cgroup() -> Result<Tried, NoCgroup> {
     let site = Site::find().map_err(NoCgroup::NoPlace)?;
-    let place = site.path().to_owned();
+    let place = shown(&site);
     match Cgroup::make(&site.child(&throw_away_name())) {
         Ok(cgroup) => Ok(try_out(place, cgroup)),
         Err(source) => Err(NoCgroup::Closed { place, source }),
@@ -234,7 +234,12 @@ pub fn cgroup() -> Result<Tried, NoCgroup> {
 
 /// Our own cgroup, if it is to be found.
 pub fn own_cgroup() -> Option<PathBuf> {
-    Site::find().ok().map(|site| site.path().to_owned())
+    Site::find().ok().map(|site| shown(&site))
+}
+
+/// Without the slash that the root of the hierarchy ends in.
+fn shown(site: &Site) -> PathBuf {
+    site.path().components().collect()
 }
 
 /// Whether anybody lives in a cgroup or below it.
