@@ -17,6 +17,7 @@
 
 pub mod blocking;
 mod command;
+mod doctor;
 mod error;
 mod group;
 mod host;
@@ -27,6 +28,7 @@ mod status;
 mod stop;
 
 pub use command::{Agent, Command};
+pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{Error, Result};
 pub use fullstop_core::duration;
 pub use fullstop_core::id::Id;
