@@ -3,6 +3,7 @@
 #![no_main]
 
 mod demo;
+mod doctor;
 mod run;
 
 use fullstop_cli::args::{self, Call, Man, UsageError};
@@ -36,6 +37,7 @@ fn start() {
 #[cold]
 fn other(call: Call) -> Result<(), String> {
     match call {
+        Call::Doctor { json } => doctor::doctor(json),
         Call::Demo => demo::demo(),
         Call::Help(command) => say(&help::text(command)),
         Call::Version => say(concat!("fullstop ", env!("CARGO_PKG_VERSION"), "\n")),
