@@ -19,9 +19,8 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Told by the child of a try when it leaves by itself; nobody else would say it.
 const STATUS: i32 = 43;
@@ -121,8 +120,10 @@ pub fn child() -> io::Result<Child> {
     };
     let children = procfs::numbers("/proc/thread-self/children").unwrap_or_default();
     let listed = children.contains(&child.held.pid());
+    // Where clone3 gave no pidfd, one is opened, as a guard does for its leader.
+    let watched = child.held.again();
     let exit = child.leave();
-    let told = child.held.exit();
+    let told = watched.and_then(|watched| watched.exit());
     Ok(Child { clone3: made, listed, exit_told: exit.is_some() && told == exit })
 }
 
@@ -226,7 +227,7 @@ impl Tried {
 pub fn cgroup() -> Result<Tried, NoCgroup> {
     let site = Site::find().map_err(NoCgroup::NoPlace)?;
     let place = shown(&site);
-    match Cgroup::make(&site.child(&throw_away_name())) {
+    match make(&site) {
         Ok(cgroup) => Ok(try_out(place, cgroup)),
         Err(source) => Err(NoCgroup::Closed { place, source }),
     }
@@ -247,10 +248,21 @@ pub fn is_populated(cgroup: &Path) -> bool {
     Cgroup::adopt(cgroup).is_some_and(|cgroup| cgroup.is_populated())
 }
 
-/// No run has such a name: ids hold no dash.
-fn throw_away_name() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("fullstop-doctor-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
+/// Our pid is not enough to be told from others: pid namespaces share a hierarchy, and
+/// in a container it may be the same each time, also after one was killed here.
+fn make(site: &Site) -> io::Result<Cgroup> {
+    const TRIES: usize = 8;
+    let mut made = Err(io::ErrorKind::AlreadyExists.into());
+    for _ in 0..TRIES {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // No run has such a name: ids hold no dash.
+        let name = format!("fullstop-doctor-{}-{}", std::process::id(), now.as_nanos());
+        made = Cgroup::make(&site.child(&name));
+        if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
+            break;
+        }
+    }
+    made
 }
 
 fn try_out(place: PathBuf, mut cgroup: Cgroup) -> Tried {

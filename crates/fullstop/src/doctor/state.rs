@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A record takes a few KiB, but the output of a busy agent goes to the same place.
 const LOW_BYTES: u64 = 64 << 20;
@@ -113,7 +113,12 @@ fn features(path: &Path) -> Finding {
     Finding::red(Area::State, "file-system", what, next)
 }
 
-/// Files of a try, with hidden names that nothing else lists; removed with it.
+/// How the names of a try begin: hidden, so that nothing else lists them.
+const OF_A_TRY: &str = ".doctor-";
+/// Nobody tries for that long; whoever left its files for longer was killed.
+const STALE: Duration = Duration::from_mins(1);
+
+/// Files of a try, removed with it.
 struct Trial {
     dir: PathBuf,
     base: String,
@@ -121,8 +126,10 @@ struct Trial {
 
 impl Trial {
     fn new(dir: &Path) -> Trial {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let base = format!(".doctor-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        remove_stale(dir);
+        // A pid says little in a directory that several pid namespaces share.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let base = format!("{OF_A_TRY}{}-{}", std::process::id(), now.as_nanos());
         Trial { dir: dir.to_owned(), base }
     }
 
@@ -157,6 +164,17 @@ impl Trial {
     }
 }
 
+fn remove_stale(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|meta| meta.modified());
+        let age = age.ok().and_then(|at| at.elapsed().ok());
+        let of_a_try = entry.file_name().to_string_lossy().starts_with(OF_A_TRY);
+        if of_a_try && age.is_some_and(|age| age > STALE) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 impl Drop for Trial {
     fn drop(&mut self) {
         for end in [".lock", ".link", ".sock"] {
@@ -184,9 +202,16 @@ mod tests {
     fn a_try_leaves_nothing_behind() {
         let dir = std::env::temp_dir().join(format!("fullstop-doctor-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory");
+        // Somebody was killed here an hour ago, and somebody else is at it now.
+        let old = File::create(dir.join(".doctor-1-1.lock")).expect("a file");
+        let hour_ago = SystemTime::now() - Duration::from_hours(1);
+        old.set_modified(hour_ago).expect("an age");
+        File::create(dir.join(".doctor-1-2.lock")).expect("a file");
         let finding = features(&dir);
-        let left = fs::read_dir(&dir).expect("a list").count();
+        let left: Vec<_> =
+            fs::read_dir(&dir).expect("a list").flatten().map(|entry| entry.file_name()).collect();
         fs::remove_dir_all(&dir).expect("removed");
-        assert_eq!((finding.level, left), (Level::Green, 0), "{finding:?}");
+        assert_eq!(finding.level, Level::Green, "{finding:?}");
+        assert_eq!(left, [".doctor-1-2.lock"]);
     }
 }
