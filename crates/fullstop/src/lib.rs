@@ -17,6 +17,7 @@
 
 pub mod blocking;
 mod command;
+mod doctor;
 mod error;
 mod group;
 mod host;
@@ -30,6 +31,7 @@ mod status;
 mod stop;
 
 pub use command::{Agent, Command};
+pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{Error, Result};
 #[doc(hidden)]
 pub use fullstop_cage::entry;

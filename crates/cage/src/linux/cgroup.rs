@@ -1,5 +1,6 @@
 //! A cgroup of our own, beneath the one we are in. See cgroups(7).
 
+use super::held::own_cgroup_id;
 use super::procfs::{self, numbers};
 use rustix::fs::{Mode, OFlags, open, openat};
 use std::fs;
@@ -27,6 +28,10 @@ impl Site {
     pub fn child(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
 }
 
 /// Where systemd mounts it, in unified and in hybrid layouts.
@@ -40,7 +45,14 @@ fn at_usual(own: &str, mount: &str) -> Option<PathBuf> {
     let outside = own.split('/').any(|part| part == "..");
     let found = rustix::fs::statfs(&path)
         .is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(CGROUP2_SUPER_MAGIC));
-    (found && !outside).then_some(path)
+    (found && !outside && is_own(&path)).then_some(path)
+}
+
+/// In a cgroup namespace the same path means another cgroup than in the mount of
+/// somebody outside. Where the kernel cannot tell, mountinfo does.
+fn is_own(path: &Path) -> bool {
+    let inode = rustix::fs::stat(path).map(|stat| stat.st_ino);
+    matches!((inode, own_cgroup_id()), (Ok(inode), Some(own)) if inode == own)
 }
 
 /// `own` is /proc/self/cgroup, `mounts` is /proc/self/mountinfo.

@@ -14,6 +14,7 @@ mod last;
 mod lock;
 mod newborn;
 mod origin;
+pub mod probe;
 mod procfs;
 mod program;
 mod remains;
