@@ -20,13 +20,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A command to be run so that stopping it stops everything it starts.
 ///
-/// ```no_run
-/// # async fn example() -> fullstop::Result<()> {
-/// let run = fullstop::Command::new("claude").arg("-p").arg("fix the tests").spawn().await?;
-/// let report = run.stop().await?;
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-command-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, blocking};
+///
+/// let command = Command::new("sh").args(["-c", "sleep 60 & sleep 60"]).name("research");
+/// let run = blocking::spawn(command.runs(&runs))?;
+/// let report = blocking::wait(run.stop())?;
 /// assert!(report.proof.is_some());
-/// # Ok(())
-/// # }
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Command {

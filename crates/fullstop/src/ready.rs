@@ -16,12 +16,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What is waited for.
 ///
-/// ```no_run
-/// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
-/// let patience = std::time::Duration::from_secs(30);
-/// run.wait_ready(&fullstop::Ready::Port(8080), patience).await?;
-/// # Ok(())
-/// # }
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-ready-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, Ready, blocking};
+///
+/// let server = Command::new("sh").args(["-c", "echo listening; exec sleep 60"]).runs(&runs);
+/// let run = blocking::start(server)?;
+/// let ready = Ready::Line("listening".to_owned());
+/// blocking::wait(run.wait_ready(&ready, std::time::Duration::from_secs(30)))?;
+/// blocking::wait(run.stop())?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {

@@ -139,11 +139,16 @@ impl Runs {
 
 /// Ends every run of this user whose keeper and guard are gone.
 ///
-/// ```no_run
+/// ```standalone_crate
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-sweep-{}", std::process::id()));
+/// # fullstop::Runs::at(&dir)?;
+/// # // SAFETY: there is one thread.
+/// # unsafe { std::env::set_var("FULLSTOP_DIR", &dir) };
 /// for swept in fullstop::sweep()? {
 ///     println!("{}: {:?}", swept.id, swept.found);
 /// }
-/// # Ok::<(), fullstop::Error>(())
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sweep() -> Result<Vec<Swept>> {
     Runs::open()?.sweep()

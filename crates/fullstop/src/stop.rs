@@ -29,15 +29,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How a stop goes.
 ///
-/// ```no_run
-/// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
-/// run.stop_with(|progress| match progress {
-///     fullstop::Progress::Now { phase, alive } => println!("{}: {alive} alive", phase.word()),
-///     fullstop::Progress::GoingAround(what) => println!("{what}"),
-/// })
-/// .await?;
-/// # Ok(())
-/// # }
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-progress-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, Progress, blocking};
+///
+/// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
+/// let stop = run.stop_with(|progress| match progress {
+///     Progress::Now { phase, alive } => println!("{}: {alive} alive", phase.word()),
+///     Progress::GoingAround(what) => println!("{what}"),
+/// });
+/// blocking::wait(stop)?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub enum Progress {

@@ -225,8 +225,9 @@ impl Keeper<'_> {
         let Some(ledger) = &mut self.ledger else { return };
         let cage = self.engine.cage.kind();
         ledger.born(self.engine.cage.leader().map(Held::pid), cage);
-        // A sweep finds a cgroup by the spec; anybody else only by the record.
-        if cage == CageKind::Tree {
+        // A sweep finds a cgroup by the spec, but nothing else; and whoever started
+        // this looks for the record as soon as it is told.
+        if cage == CageKind::Tree || self.spec.ground != Ground::Front {
             self.write_identities();
         }
         self.roll_at = Some(now() + SETTLED);
@@ -445,13 +446,13 @@ impl Keeper<'_> {
 
     /// Writes the state down and tells it to whoever watches.
     fn tell_watchers(&mut self, news: &News) {
-        if news.born && self.control.has_host() {
-            let reply = self.accepted();
-            self.control.tell_host(&reply);
-        }
         if let Some(ledger) = &mut self.ledger {
             ledger.state(&self.engine.state);
             ledger.catch_up();
+        }
+        if news.born && self.control.has_host() {
+            let reply = self.accepted();
+            self.control.tell_host(&reply);
         }
     }
 

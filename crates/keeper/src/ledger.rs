@@ -43,7 +43,7 @@ impl Ledger {
             }
             return Err(error);
         }
-        Ok(Ledger { run, record: first_record(file), events: Vec::new(), behind: None })
+        Ok(Ledger { run, record: RecordFile::first(file), events: Vec::new(), behind: None })
     }
 
     /// Listens for orders, and joins the group: from here on the run can be stopped
@@ -196,29 +196,6 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
         kin: if blueprint.cgroup().is_none() { kin_of(own_pid()) } else { None },
         world: World::here().clone(),
         started_at,
-    }
-}
-
-/// A record as far as the spec tells.
-pub fn first_record(file: SpecFile) -> RecordFile {
-    RecordFile {
-        version: VERSION,
-        id: file.id,
-        name: file.name,
-        group: file.group,
-        generation: file.generation,
-        command: file.argv.iter().map(|word| word.0.to_string_lossy().into_owned()).collect(),
-        state: Phase::Starting,
-        cage: if file.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree },
-        cgroup: file.cgroup,
-        kin: file.kin,
-        world: file.world,
-        keeper: None,
-        guard: None,
-        leader: None,
-        census: Vec::new(),
-        started_at: file.started_at,
-        report: None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! holds a second lock on it, so that two sweeps do not meet. Records of another
 //! machine or pid namespace are left alone.
 
-use crate::ledger::{first_record, unix_ms};
+use crate::ledger::unix_ms;
 use crate::spec::MARKER;
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, members, now};
 use fullstop_core::id::Id;
@@ -12,7 +12,7 @@ use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, What};
-use fullstop_store::{Result, RunDir, Standing, Store};
+use fullstop_store::{Result, RunDir, Standing, Store, StoreError};
 use serde::Serialize;
 use std::thread::sleep;
 use std::time::Duration;
@@ -86,15 +86,14 @@ struct Lost {
 }
 
 impl Lost {
-    /// The record; what it cannot tell, the spec may.
     fn read(mut run: RunDir) -> std::result::Result<Lost, String> {
-        let spec = run.read_spec();
         let record = match run.read_record() {
-            Ok(record) if spec.as_ref().is_ok_and(|spec| spec.generation > record.generation) => {
-                spec.map(first_record)
+            // The spec still says where the cgroup is. One of a newer fullstop may
+            // mean other things by the same words.
+            Err(damage @ StoreError::Damaged { .. }) => {
+                run.read_spec().map(RecordFile::first).map_err(|_| damage)
             }
-            Err(error) => spec.map(first_record).map_err(|_| error),
-            ok => ok,
+            other => other,
         };
         let record = record.map_err(|error| error.to_string())?;
         if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {

@@ -126,8 +126,9 @@ impl RunDir {
         self.dir.read(SPEC)
     }
 
+    /// See [`read_record`].
     pub fn read_record(&self) -> Result<RecordFile> {
-        self.dir.read(RECORD)
+        read_record(&self.dir)
     }
 
     /// Each event is one write, so that lines never mix.
@@ -207,6 +208,20 @@ pub(crate) fn listing(id: &Id) -> String {
 /// The address of a run's keeper while the directory is held.
 pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", dir.fd.as_raw_fd()))
+}
+
+/// How a run stands by its record, or as far as its spec tells: a run that has just
+/// begun has no record yet, a generation that has just begun only that of the last.
+pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
+    let spec: Result<SpecFile> = dir.read(SPEC);
+    match (dir.read::<RecordFile>(RECORD), spec) {
+        (Ok(record), Ok(spec)) if spec.generation > record.generation => {
+            Ok(RecordFile::first(spec))
+        }
+        (Ok(record), _) => Ok(record),
+        (Err(error), Ok(spec)) if error.is_missing() => Ok(RecordFile::first(spec)),
+        (Err(error), _) => Err(error),
+    }
 }
 
 /// How a run stands, by its lock alone.

@@ -3,7 +3,7 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, RecordFile, SpecFile};
-use crate::rundir::{self, EVENTS, RECORD, RunDir, SPEC, Standing};
+use crate::rundir::{self, EVENTS, RunDir, SPEC, Standing};
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
@@ -170,8 +170,9 @@ impl Store {
         Ok(ids)
     }
 
+    /// How a run stands by its record, or as far as its spec tells.
     pub fn record(&self, id: &Id) -> Result<RecordFile> {
-        self.run(id)?.read(RECORD)
+        rundir::read_record(&self.run(id)?)
     }
 
     pub fn spec(&self, id: &Id) -> Result<SpecFile> {
