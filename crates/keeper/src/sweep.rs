@@ -5,7 +5,7 @@
 //! machine or pid namespace are left alone.
 
 use crate::ledger::unix_ms;
-use crate::spec::MARKER;
+use crate::spec::{MARKER, cgroup_name};
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, members, now};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
@@ -14,6 +14,7 @@ use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, What};
 use fullstop_store::{Result, RunDir, Standing, Store, StoreError};
 use serde::Serialize;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -146,12 +147,19 @@ impl Lost {
         if self.record.world.machine != fullstop_store::World::here().machine {
             return Found::LeftAlone { why };
         }
-        let mut remains = Remains::new(self.record.cgroup.as_deref(), Clues::default());
+        let mut remains = Remains::new(self.cgroup(), Clues::default());
         if mode == Mode::DryRun || !remains.remove_if_empty() {
             return Found::LeftAlone { why };
         }
         let report = self.report(Verdict::Ended, Some(Proof::CgroupEmpty), None);
         self.finish(0, report)
+    }
+
+    /// The cgroup, if it is one that could have been made for this run: a record can
+    /// be edited, and must not name somebody else's.
+    fn cgroup(&self) -> Option<&Path> {
+        let own = cgroup_name(&self.record.id);
+        self.record.cgroup.as_deref().filter(|path| path.file_name() == Some(own.as_ref()))
     }
 
     fn remains(&self) -> Remains {
@@ -164,7 +172,7 @@ impl Lost {
             since: kin.as_ref().map(|kin| kin.guard.start_ticks),
             line: kin.map(|kin| kin.line).unwrap_or_default(),
         };
-        Remains::new(self.record.cgroup.as_deref(), clues)
+        Remains::new(self.cgroup(), clues)
     }
 
     /// Only a cage without a cgroup is searched for by the marker.

@@ -257,7 +257,7 @@ fn make(site: &Site) -> io::Result<Cgroup> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // No run has such a name: ids hold no dash.
         let name = format!("fullstop-doctor-{}-{}", std::process::id(), now.as_nanos());
-        made = Cgroup::make(&site.child(&name));
+        made = Cgroup::make(&site.child(name.as_ref()));
         if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {
             break;
         }
