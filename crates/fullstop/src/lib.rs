@@ -21,6 +21,7 @@ mod doctor;
 mod error;
 mod group;
 mod host;
+mod leftover;
 mod line;
 mod many;
 mod mask;
