@@ -4,6 +4,7 @@ use crate::text::Text;
 use crate::world::World;
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
+use fullstop_core::ladder::Step;
 use fullstop_core::machine::{Plan, State};
 use fullstop_core::report::{CageKind, Report, Verdict, Wanted};
 use fullstop_core::words::{Moment, Reason};
@@ -108,7 +109,7 @@ impl Phase {
             State::Running { .. } => Phase::Running,
             State::Stopping(stop) => Phase::Stopping {
                 reason: stop.reason,
-                step: stop.climb.current_step().map_or("kill".to_owned(), |step| step.label()),
+                step: stop.climb.current_step().map_or("kill".to_owned(), Step::label),
                 until: stop.climb.deadline(),
             },
             State::Stuck { reason, .. } => Phase::Stuck { reason: *reason },
