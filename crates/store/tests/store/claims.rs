@@ -104,13 +104,14 @@ fn a_claim_never_holds_a_lock_without_a_name() {
 #[test]
 fn a_claim_and_a_sweep_never_meet() {
     /// Only a mistake needs so many tries.
-    const TRIES: usize = 1_000_000;
+    const TRIES: usize = 100_000;
     let home = Home::new();
     live_and_end(&home, &id(1), None);
     let (holders, claimed, turn) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let broken = AtomicUsize::new(0);
     let alone = |store: &Store, run: &RunDir| {
-        assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "two hold it");
-        assert!(is_whole(store, run), "held without a name");
+        let alone = holders.fetch_add(1, Ordering::SeqCst) == 0 && is_whole(store, run);
+        broken.fetch_add(usize::from(!alone), Ordering::SeqCst);
         holders.fetch_sub(1, Ordering::SeqCst);
     };
     // Each claim is left behind, and the next one needs a sweep before it.
@@ -132,13 +133,15 @@ fn a_claim_and_a_sweep_never_meet() {
     at_once(&home, |store| {
         let sweeps = turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
         for _ in 0..TRIES {
-            if claimed.load(Ordering::SeqCst) >= ROUNDS * 4 {
+            let done = claimed.load(Ordering::SeqCst) >= ROUNDS * 4;
+            if done || broken.load(Ordering::SeqCst) > 0 {
                 return;
             }
             if sweeps { sweep(store) } else { claim(store) }
         }
         panic!("nobody gets on");
     });
+    assert_eq!(broken.into_inner(), 0, "held by two, or without a name");
 }
 
 #[test]
