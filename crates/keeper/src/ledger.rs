@@ -37,10 +37,7 @@ impl Ledger {
             if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
         let file = spec_file(spec, blueprint, started_at);
         if let Err(error) = run.write_spec(&file) {
-            // Of a generation that never began nothing stays but its predecessor.
-            if spec.generation == 1 {
-                run.abandon();
-            }
+            run.abandon();
             return Err(error);
         }
         Ok(Ledger { run, record: RecordFile::first(file), events: Vec::new(), behind: None })
