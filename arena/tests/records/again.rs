@@ -9,7 +9,8 @@ use arena::{Context, Outcome, Process, Registry, World, await_until, ensure, sec
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, alive, ask, dir, expect_over, proof, read_json, record, run_ids, say, start, tell, who,
+    QUIET, alive, ask, dir, expect_over, nobody, proof, read_json, record, run_ids, say, start,
+    tell, who,
 };
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, all_clean, text};
 
@@ -70,7 +71,7 @@ fn restart(world: &mut World, place: Place) -> Outcome {
         ensure!(told.last().is_some_and(|word| word == "ended"), "{generation}: {told:?}");
     }
     tell(world, place, &["stop", &id])?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     expect_over(world, &id, "stopped", proof(place))?;
     all_clean(world)
 }
@@ -108,7 +109,7 @@ fn restart_proven(world: &mut World, place: Place) -> Outcome {
     }
     tell(world, place, &["kill", &id])?;
     ensure!(ready.next(Duration::ZERO).is_err(), "a new leader has met an old one");
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     all_clean(world)
 }
 
@@ -141,7 +142,7 @@ fn old_order(world: &mut World, place: Place) -> Outcome {
     }
     restarted.hear(world, seconds(10))?;
     say(world, place, &["kill", &id])?.expect(0)?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     all_clean(world)
 }
 
@@ -174,12 +175,11 @@ fn two_restarts(world: &mut World, place: Place) -> Outcome {
         }
     }
     ensure!(done >= 1, "nobody restarted it");
-    let leaders = || -> Vec<Process> {
-        world.survivors().into_iter().filter(|p| p.comm == "sh").collect()
-    };
+    let leaders =
+        || -> Vec<Process> { world.survivors().into_iter().filter(|p| p.comm == "sh").collect() };
     ensure!(await_until(SOON, || leaders().len() == 1), "{} leaders", leaders().len());
     tell(world, place, &["stop", &id])?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     all_clean(world)
 }
 

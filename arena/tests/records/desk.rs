@@ -257,6 +257,17 @@ pub fn alive(process: &Process) -> bool {
     process.still_there().is_some_and(|now| now.alive())
 }
 
+/// Nobody of any run is alive at this instant; keepers and guards that are on their
+/// way out, and commands that still speak, are gone in a moment.
+pub fn nobody(world: &World) -> Outcome {
+    let ours =
+        |process: &Process| matches!(process.comm.as_str(), "fullstop-keeper" | "exe" | "fullstop");
+    let members: Vec<String> =
+        world.survivors().iter().filter(|p| !ours(p)).map(ToString::to_string).collect();
+    ensure!(members.is_empty(), "somebody lives:\n{}", members.join("\n"));
+    world.expect_extinct(SOON)
+}
+
 /// Waits for the end of a process that is not ours.
 pub fn expect_gone(process: &Process, patience: Duration) -> Outcome {
     ensure!(await_until(patience, || !alive(process)), "{process} still lives");

@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arena::{Context, Outcome, Process, Registry, World, ensure};
 use serde_json::Value;
 
-use super::desk::{QUIET, ask_with, cgroup_procs, dir, expect_over, proof, say, start, tell, who};
+use super::desk::{
+    QUIET, ask_with, cgroup_procs, dir, expect_over, nobody, proof, say, start, tell, who,
+};
 use crate::kit::{Cage, EVERYWHERE, Lines, Place, add, all_clean};
 
 pub fn register(registry: &mut Registry) {
@@ -16,7 +18,7 @@ pub fn register(registry: &mut Registry) {
         ("ps-of-many", many),
         ("secrets-are-masked", secrets),
         ("events-in-order", events),
-        ("nobody-of-that-name", nobody),
+        ("nobody-of-that-name", no_such),
     ] {
         add(registry, &format!("look::{name}"), &EVERYWHERE, &[], play);
     }
@@ -131,18 +133,21 @@ fn many(world: &mut World, place: Place) -> Outcome {
     for n in 0..5 {
         ids.push(start(world, place, &["--name", &format!("n{n}")], &["sh", "-c", QUIET])?);
     }
+    // The order of their birth, but for those of one instant.
     say(world, place, &["stop", "n1", "n3"])?.expect(0)?;
     let listed = |world: &mut World, words: &[&str]| -> Outcome<Vec<String>> {
         Ok(tell(world, place, words)?.lines().map(str::to_owned).collect())
     };
     let live = listed(world, &["ps", "-q"])?;
-    ensure!(live == [ids[0].clone(), ids[2].clone(), ids[4].clone()], "live are {live:?}");
+    let mut left = vec![ids[0].clone(), ids[2].clone(), ids[4].clone()];
+    left.sort();
+    ensure!(live == left, "live are {live:?}, not {left:?}");
     let mut all = listed(world, &["ps", "-q", "-a"])?;
     all.sort();
     ids.sort();
     ensure!(all == ids, "all are {all:?}");
     say(world, place, &["kill", "--all"])?.expect(0)?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     all_clean(world)
 }
 
@@ -187,7 +192,8 @@ fn secrets(world: &mut World, place: Place) -> Outcome {
         ensure!(environ.contains(&format!("hidden-{n}")), "the command has not got secret {n}");
     }
     tell(world, place, &["kill", &id])?;
-    let shown = tell(world, place, &["show", &id])? + &tell(world, place, &["show", "--json", &id])?;
+    let shown =
+        tell(world, place, &["show", &id])? + &tell(world, place, &["show", "--json", &id])?;
     ensure!(!shown.contains("hidden"), "a secret is told once it is over: {shown}");
     all_clean(world)
 }
@@ -228,7 +234,7 @@ fn events(world: &mut World, place: Place) -> Outcome {
 }
 
 /// Ids by prefix and by name; what may mean several means nobody.
-fn nobody(world: &mut World, place: Place) -> Outcome {
+fn no_such(world: &mut World, place: Place) -> Outcome {
     let _never = Lines::create(world, "never")?;
     let one = start(world, place, &["--name", "twin"], &["sh", "-c", QUIET])?;
     let two = start(world, place, &["--name", "twin"], &["sh", "-c", QUIET])?;
@@ -269,7 +275,7 @@ fn nobody(world: &mut World, place: Place) -> Outcome {
     ensure!(super::desk::alive(&leaders[1]), "the other was stopped");
     // Now that one has ended, the name means the one that lives.
     tell(world, place, &["stop", "twin"])?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     all_clean(world)
 }
 

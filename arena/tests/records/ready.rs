@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arena::{Context, Outcome, Registry, World, await_until, ensure, millis, seconds};
 
-use super::desk::{ask, expect_over, live_ids, proof, run_ids, say, tell};
+use super::desk::{ask, expect_over, live_ids, nobody, proof, run_ids, say, tell};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, all_clean};
 
 pub fn register(registry: &mut Registry) {
@@ -24,7 +24,8 @@ pub fn register(registry: &mut Registry) {
 
 fn line(world: &mut World, place: Place) -> Outcome {
     for stream in ["", " >&2"] {
-        let script = format!("echo no; read go < go; echo now it is READY at last{stream}; read n < never");
+        let script =
+            format!("echo no; read go < go; echo now it is READY at last{stream}; read n < never");
         waits_for_go(world, place, "READY", &script)?;
     }
     all_clean(world)
@@ -50,12 +51,7 @@ fn tcp(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-fn begin(
-    world: &mut World,
-    place: Place,
-    what: &str,
-    script: &str,
-) -> Outcome<super::desk::Asked> {
+fn begin(world: &mut World, place: Place, what: &str, script: &str) -> Outcome<super::desk::Asked> {
     let cage = place.cage.to_string();
     ask(world, place, &["start", "--cage", &cage, "--wait-ready", what, "--", "sh", "-c", script])
 }
@@ -86,7 +82,7 @@ fn waits_for_go(world: &mut World, place: Place, what: &str, script: &str) -> Ou
     ensure!(said.err.is_empty(), "it said {:?}", said.err);
     ensure!(!world.survivors().is_empty(), "the run did not live on");
     tell(world, place, &["kill", &id])?;
-    world.expect_extinct(Duration::ZERO)
+    nobody(world)
 }
 
 /// When the time is over the run is stopped, and nothing is left.
@@ -97,7 +93,7 @@ fn deadline(world: &mut World, place: Place) -> Outcome {
     let mut words = vec!["start", "--cage", &cage, "--grace", "200ms"];
     words.extend(["--wait-ready", "READY", "--ready-timeout", "300ms", "--", "sh", "-c", script]);
     let said = say(world, place, &words)?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     said.expect_one_line(124, "not ready after 300ms")?;
     ensure!(said.out.is_empty(), "an id was printed: {:?}", said.out);
     ensure!(said.took < seconds(5), "it took {:?}", said.took);
@@ -114,7 +110,7 @@ fn ends_before(world: &mut World, place: Place) -> Outcome {
         let said = say(world, place, &words)?;
         said.expect_one_line(125, "ended before it was ready")?;
         ensure!(said.took < seconds(5), "it took {:?}", said.took);
-        world.expect_extinct(Duration::ZERO)?;
+        nobody(world)?;
     }
     all_clean(world)
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 
 use arena::{Context, Outcome, Process, Registry, World, ensure};
 
-use super::desk::{ask_with, dir, expect_over, proof, read_json, say, start, tell, who};
+use super::desk::{ask_with, dir, expect_over, nobody, proof, read_json, say, start, tell, who};
 use crate::kit::{EVERYWHERE, Lines, Place, add, all_clean};
 
 pub fn register(registry: &mut Registry) {
@@ -41,7 +41,7 @@ fn returns(world: &mut World, place: Place) -> Outcome {
         }
     }
     tell(world, place, &["stop", &id])?;
-    world.expect_extinct(std::time::Duration::ZERO)?;
+    nobody(world)?;
     expect_over(world, &id, "stopped", proof(place))?;
     all_clean(world)
 }
@@ -66,7 +66,7 @@ fn cannot_run(world: &mut World, place: Place) -> Outcome {
         let said = say(world, place, &["start", "--cage", &cage, "--", command])?;
         said.expect_one_line(status, about)?;
         ensure!(said.out.is_empty(), "an id of nobody was printed: {}", said.out);
-        world.expect_extinct(std::time::Duration::ZERO)?;
+        nobody(world)?;
     }
     for words in [&["start"][..], &["start", "--ladder", "bite", "--", "true"]] {
         let said = say(world, place, words)?;
@@ -185,6 +185,7 @@ fn report(world: &mut World, place: Place) -> Outcome {
     let report = arena::report::Report::read(&world.dir().join("report.json"))?;
     ensure!(report.id == id && report.reason == "exited", "the report is {report:?}");
     ensure!(report.leader() == Some(arena::Ended::Code(3)), "the report is {report:?}");
-    say(world, place, &["start", "--report", "-", "--", "true"])?.expect_one_line(125, "--report")?;
+    say(world, place, &["start", "--report", "-", "--", "true"])?
+        .expect_one_line(125, "--report")?;
     all_clean(world)
 }

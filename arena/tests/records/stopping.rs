@@ -6,7 +6,7 @@ use std::time::Duration;
 use arena::{Context, Ended, Outcome, Registry, World, await_until, ensure, millis, seconds};
 
 use super::desk::{
-    QUIET, alive, ask, cgroup_procs, expect_over, proof, record, say, start, tell, who,
+    QUIET, alive, ask, cgroup_procs, expect_over, nobody, proof, record, say, start, tell, who,
 };
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, all_clean};
 
@@ -39,7 +39,7 @@ fn returns(world: &mut World, place: Place) -> Outcome {
         ready.expect("up")?;
         let said = say(world, place, &[verb, &id])?;
         // Nobody is alive at this instant, keeper and guard included.
-        world.expect_extinct(Duration::ZERO)?;
+        nobody(world)?;
         ensure!(cgroup_procs(world, &id).is_empty(), "the cgroup is not empty");
         said.expect(0)?;
         let line = format!("{id} ended: {reason}, {}\n", proof(place));
@@ -55,7 +55,7 @@ fn returns(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &[], &["sh", "-c", QUIET])?;
     let said = say(world, place, &["stop", "-q", &id])?;
     ensure!(said.out.is_empty() && said.err.is_empty(), "quietly: {said:?}");
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     all_clean(world)
 }
 
@@ -74,7 +74,7 @@ fn two_at_once(world: &mut World, place: Place) -> Outcome {
         let steps = report["steps"].as_array().map(Vec::len);
         ensure!(steps == Some(2), "a second stop began anew: {}", report["steps"]);
     }
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     all_clean(world)
 }
 
@@ -98,7 +98,7 @@ fn kill_overtakes(world: &mut World, place: Place) -> Outcome {
     for said in [&kill.out, &stop.out] {
         ensure!(said.contains("ended: stopped"), "it said {said:?}");
     }
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     expect_over(world, &id, "stopped", proof(place))?;
     all_clean(world)
 }
@@ -121,7 +121,7 @@ fn has_ended(world: &mut World, place: Place) -> Outcome {
         let id = start(world, place, &[], &["sh", "-c", "exit 0"])?;
         let said = say(world, place, &["stop", &id])?;
         said.expect(0).context(format!("round {round}"))?;
-        world.expect_extinct(Duration::ZERO)?;
+        nobody(world)?;
     }
     all_clean(world)
 }
@@ -138,7 +138,7 @@ fn many(world: &mut World, place: Place) -> Outcome {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let said = say(world, place, &words)?;
     said.expect(0)?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     ensure!(said.took < seconds(4), "six stops of a second took {:?}", said.took);
     ensure!(said.out.lines().count() == 6, "it said {:?}", said.out);
     all_clean(world)
@@ -157,7 +157,7 @@ fn no_wait(world: &mut World, place: Place) -> Outcome {
     ensure!(await_until(SOON, stopping), "it was not obeyed");
     say(world, place, &["kill", "--no-wait", &id])?.expect(0)?;
     say(world, place, &["wait", &id])?.expect(137)?;
-    world.expect_extinct(Duration::ZERO)?;
+    nobody(world)?;
     expect_over(world, &id, "stopped", proof(place))?;
     all_clean(world)
 }
@@ -177,7 +177,7 @@ fn wait(world: &mut World, place: Place) -> Outcome {
         fs::write(world.dir().join("go"), "now\n").context("go")?;
         for asked in waits {
             asked.hear(world, SOON)?.expect(status)?;
-            world.expect_extinct(Duration::ZERO)?;
+            nobody(world)?;
         }
         // Asked again when it is long over.
         let said = say(world, place, &["wait", "--json", &id])?;

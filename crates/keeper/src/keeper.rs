@@ -225,8 +225,9 @@ impl Keeper<'_> {
         let Some(ledger) = &mut self.ledger else { return };
         let cage = self.engine.cage.kind();
         ledger.born(self.engine.cage.leader().map(Held::pid), cage);
-        // A sweep finds a cgroup by the spec; anybody else only by the record.
-        if cage == CageKind::Tree {
+        // A sweep finds a cgroup by the spec; anybody else only by the record. And one
+        // that was started to be stopped by others may hang from its first moment on.
+        if cage == CageKind::Tree || self.spec.ground != Ground::Front {
             self.write_identities();
         }
         self.roll_at = Some(now() + SETTLED);

@@ -74,6 +74,12 @@ pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
     match store.take_over(id) {
         Err(error) => swept(Found::LeftAlone { why: error.to_string() }),
         Ok(None) => None,
+        Ok(Some(run)) if run.is_stillborn() => {
+            if mode != Mode::DryRun {
+                run.abandon();
+            }
+            swept(Found::PutAway)
+        }
         Ok(Some(run)) => swept(
             Lost::read(run).map_or_else(|why| Found::LeftAlone { why }, |lost| lost.end(mode)),
         ),

@@ -122,6 +122,15 @@ impl RunDir {
         self.dir.replace(RECORD, record)
     }
 
+    /// Cut short before its spec was whole, and so before anybody was born.
+    pub fn is_stillborn(&self) -> bool {
+        let missing = |name| {
+            let file = self.dir.open_file(name, OFlags::RDONLY);
+            matches!(file, Err(error) if error.is_missing())
+        };
+        missing(RECORD) && (missing(SPEC) || self.dir.is_torn(SPEC))
+    }
+
     pub fn read_spec(&self) -> Result<SpecFile> {
         self.dir.read(SPEC)
     }
@@ -207,6 +216,24 @@ pub(crate) fn listing(id: &Id) -> String {
 /// The address of a run's keeper while the directory is held.
 pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", dir.fd.as_raw_fd()))
+}
+
+/// The lock of an unfinished run, held open to be looked at: it outlives its name.
+#[derive(Debug)]
+pub struct Watched(OwnedFd);
+
+impl Watched {
+    /// Whether keeper or guard still lives.
+    pub fn is_held(&self) -> bool {
+        is_locked(self.0.as_fd(), LIVE).unwrap_or(false)
+    }
+}
+
+/// Nothing, if it is over.
+pub(crate) fn watch(root: &Dir, id: &Id) -> Option<Watched> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let lock = rustix::fs::openat(&root.fd, listing(id), flags, rustix::fs::Mode::empty());
+    lock.ok().map(Watched)
 }
 
 /// How a run stands, by its lock alone.
