@@ -1,7 +1,7 @@
 //! `ps`, `tree`, `show` and `events`: what they tell is what `/proc` tells.
 
 use std::fs;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arena::{Context, Outcome, Process, Registry, World, ensure};
 use serde_json::Value;

@@ -2,7 +2,6 @@
 //! A sweep leaves alone whom it cannot tell from a stranger.
 
 use std::fs;
-use std::time::Duration;
 
 use arena::{Context, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal};
 

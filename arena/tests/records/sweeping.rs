@@ -1,7 +1,6 @@
 //! Keeper and guard are killed at the same instant: the next command cleans up.
 
 use std::fs;
-use std::time::Duration;
 
 use arena::{
     Context, Outcome, Process, Ready, Registry, Signal, World, await_until, ensure, seconds,
@@ -401,7 +400,7 @@ fn by_marker(world: &mut World, place: Place) -> Outcome {
     super::desk::expect_gone(&found.leader, SOON)?;
     let orphan = only_shell(world)?;
     ensure!(orphan.ppid == 1, "it is no orphan: {orphan}");
-    ensure!(!census(world, &id).iter().any(|&(pid, _)| pid == orphan.pid.into()), "it is counted");
+    ensure!(!census(world, &id).iter().any(|&(pid, _)| pid == i64::from(orphan.pid)), "it is counted");
     ensure!(environ(orphan.pid).contains(&id), "it has no marker");
     tell(world, place, &["sweep"])?;
     nobody(world)?;
