@@ -9,10 +9,10 @@ use arena::{Context, Outcome, Process, Registry, World, await_until, ensure, sec
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, alive, ask, dir, expect_over, nobody, proof, read_json, record, run_ids, say, start,
-    tell, who,
+    QUIET, alive, all_clean, ask, dir, expect_over, nobody, proof, read_json, record, run_ids, say,
+    start, tell, who,
 };
-use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, all_clean, text};
+use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [

@@ -8,10 +8,10 @@ use arena::{
 };
 
 use super::desk::{
-    Said, Who, alive, ask, expect_over, freeze, kill_frozen, live_ids, nobody, proof, record, say,
-    start, swept_proof, tell, who,
+    Said, Who, alive, all_clean, ask, expect_over, freeze, kill_frozen, live_ids, nobody, proof,
+    record, say, start, swept_proof, tell, who,
 };
-use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, all_clean, stop};
+use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, stop};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arena::{
-    Context, Ended, Outcome, Process, Signal, Spawned, World, await_until, ensure, pidfd, seconds,
+    Context, Ended, Outcome, Process, Signal, Spawned, World, await_until, ensure, seconds,
     send_signal,
 };
 use serde_json::Value;
@@ -54,12 +54,26 @@ pub fn ask_with(
     words: &[&str],
     adjust: impl FnOnce(&mut std::process::Command),
 ) -> Outcome<Asked> {
+    let program = text(world.fullstop());
+    ask_program(world, place, &program, words, |command| {
+        command.args(words);
+        adjust(command);
+    })
+}
+
+/// The same with another program, of which the words are only a description.
+pub fn ask_program(
+    world: &mut World,
+    place: Place,
+    program: &str,
+    words: &[&str],
+    adjust: impl FnOnce(&mut std::process::Command),
+) -> Outcome<Asked> {
     static SERIAL: AtomicUsize = AtomicUsize::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let (out, err) =
         (world.out().join(format!("{serial}.out")), world.out().join(format!("{serial}.err")));
-    let mut command = world.command(world.fullstop());
-    command.args(words);
+    let mut command = world.command(program);
     command.stdout(File::create(&out).context("stdout")?);
     command.stderr(File::create(&err).context("stderr")?);
     place.user.apply(&mut command);
@@ -268,6 +282,12 @@ pub fn nobody(world: &World) -> Outcome {
     world.expect_extinct(SOON)
 }
 
+/// Nobody alive, nothing left, nobody hurt.
+pub fn all_clean(world: &World) -> Outcome {
+    nobody(world)?;
+    crate::kit::all_clean(world)
+}
+
 /// Waits for the end of a process that is not ours.
 pub fn expect_gone(process: &Process, patience: Duration) -> Outcome {
     ensure!(await_until(patience, || !alive(process)), "{process} still lives");
@@ -318,12 +338,7 @@ pub fn swept_proof(place: Place) -> &'static str {
     }
 }
 
-/// Is this a pid that lives and was never signalled? For somebody who dies of any.
+/// The words that start a member of the zoo.
 pub fn zoo(world: &World, member: &str) -> Vec<String> {
     vec![text(world.zoo()), "--dir".into(), text(world.dir()), member.into()]
-}
-
-/// Holds a process, so that its end is seen and its pid means nobody else.
-pub fn hold(process: &Process) -> Outcome<std::os::fd::OwnedFd> {
-    pidfd(process.pid)
 }

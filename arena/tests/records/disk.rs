@@ -185,7 +185,7 @@ fn fills_up(world: &mut World, place: Place) -> Outcome {
     super::desk::expect_over(world, &id, "stopped", super::desk::proof(place))?;
     let events = fs::read_to_string(dir(world, &id).join("events.jsonl")).context("events")?;
     ensure!(events.contains("term@leader"), "an event is lost: {events}");
-    crate::kit::all_clean(world)
+    super::desk::all_clean(world)
 }
 
 /// It stays full: the run is stopped, and whoever stops it is told the truth.
@@ -207,7 +207,7 @@ fn stays_full(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["sweep"])?;
     ensure!(live_ids(world).is_empty(), "it is still listed");
     ensure!(record(world, &id)?["state"]["state"] == "ended", "{}", record(world, &id)?);
-    crate::kit::all_clean(world)
+    super::desk::all_clean(world)
 }
 
 /// `run` says at its end what it could not write, in one line.
@@ -233,7 +233,7 @@ fn fills_up_in_front(world: &mut World, place: Place) -> Outcome {
     fs::remove_file(point.join("filler")).context("filler")?;
     tell(world, place, &["sweep"])?;
     ensure!(live_ids(world).is_empty(), "it is still listed");
-    crate::kit::all_clean(world)
+    super::desk::all_clean(world)
 }
 
 /// A sweep ends what it finds, whether or not it can write that down.
@@ -252,5 +252,5 @@ fn swept_full(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["sweep"])?;
     ensure!(live_ids(world).is_empty(), "it is still listed");
     edit(world, &id, "record.json", |_| ())?;
-    crate::kit::all_clean(world)
+    super::desk::all_clean(world)
 }

@@ -7,9 +7,10 @@ use arena::{Context, Outcome, Process, Registry, World, ensure};
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, ask_with, cgroup_procs, dir, expect_over, nobody, proof, say, start, tell, who,
+    QUIET, all_clean, ask_with, cgroup_procs, dir, expect_over, nobody, proof, say, start, tell,
+    who,
 };
-use crate::kit::{Cage, EVERYWHERE, Lines, Place, add, all_clean};
+use crate::kit::{Cage, EVERYWHERE, Lines, Place, add};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use arena::{Context, Outcome, Registry, World, await_until, ensure, millis, seconds};
 
-use super::desk::{ask, expect_over, live_ids, nobody, proof, run_ids, say, tell};
-use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, all_clean};
+use super::desk::{all_clean, ask, expect_over, live_ids, nobody, proof, run_ids, say, tell};
+use crate::kit::{EVERYWHERE, Lines, Place, SOON, add};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [

@@ -8,10 +8,10 @@ use arena::{
 };
 
 use super::desk::{
-    QUIET, Who, behead, census, counted, expect_over, freeze, live_ids, nobody, record, say, start,
-    swept_proof, tell, who,
+    QUIET, Who, all_clean, behead, census, counted, expect_over, freeze, live_ids, nobody, record,
+    say, start, swept_proof, tell, who,
 };
-use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add, all_clean, stop};
+use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add, stop};
 
 const LAST_PID: &str = "/proc/sys/kernel/ns_last_pid";
 
@@ -51,8 +51,10 @@ fn take(world: &mut World, place: Place, pid: i32, env: &[(String, String)]) -> 
 /// All who are written down in a record, by pid.
 fn written_down(world: &World, id: &str) -> Outcome<Vec<i32>> {
     let record = record(world, id)?;
-    let mut pids: Vec<i64> =
-        ["keeper", "guard", "leader"].iter().filter_map(|who| record[who]["pid"].as_i64()).collect();
+    let mut pids: Vec<i64> = ["keeper", "guard", "leader"]
+        .iter()
+        .filter_map(|who| record[who]["pid"].as_i64())
+        .collect();
     pids.extend(census(world, id).iter().map(|&(pid, _)| pid));
     pids.sort_unstable();
     pids.dedup();

@@ -6,8 +6,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 
 use arena::{Context, Outcome, Process, Registry, World, ensure};
 
-use super::desk::{ask_with, dir, expect_over, nobody, proof, read_json, say, start, tell, who};
-use crate::kit::{EVERYWHERE, Lines, Place, add, all_clean};
+use super::desk::{
+    all_clean, ask_with, dir, expect_over, nobody, proof, read_json, say, start, tell, who,
+};
+use crate::kit::{EVERYWHERE, Lines, Place, add};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [

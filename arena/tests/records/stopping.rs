@@ -6,9 +6,10 @@ use std::time::Duration;
 use arena::{Context, Ended, Outcome, Registry, World, await_until, ensure, millis, seconds};
 
 use super::desk::{
-    QUIET, alive, ask, cgroup_procs, expect_over, nobody, proof, record, say, start, tell, who,
+    QUIET, alive, all_clean, ask, cgroup_procs, expect_over, nobody, proof, record, say, start,
+    tell, who,
 };
-use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, all_clean};
+use crate::kit::{EVERYWHERE, Lines, Place, SOON, add};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [

@@ -5,8 +5,10 @@ use std::fs;
 
 use arena::{Context, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal};
 
-use super::desk::{QUIET, alive, expect_over, lose, nobody, say, start, swept_proof, tell, who};
-use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add, all_clean};
+use super::desk::{
+    QUIET, alive, all_clean, expect_over, lose, nobody, say, start, swept_proof, tell, who,
+};
+use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [

@@ -8,12 +8,10 @@ use arena::{
 };
 
 use super::desk::{
-    QUIET, Who, alive, ask, behead, census, counted, dir, edit, expect_over, live_ids, lose, names,
-    nobody, proof, record, run_ids, say, start, swept_proof, tell, who, zoo,
+    QUIET, Who, alive, all_clean, ask, behead, census, counted, dir, edit, expect_over, live_ids,
+    lose, names, nobody, proof, record, run_ids, say, start, swept_proof, tell, who, zoo,
 };
-use crate::kit::{
-    Cage, EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean, children, no_cgroup,
-};
+use crate::kit::{Cage, EVERYWHERE, Launch, Lines, Place, SOON, add, children, no_cgroup};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
@@ -72,8 +70,9 @@ fn lost(world: &mut World, place: Place, options: &[&str]) -> Outcome<Lost> {
         let all = world.survivors();
         all.into_iter().filter(|p| p.comm == "sh").collect()
     };
+    // The one that forked the orphan may still be there.
+    ensure!(await_until(SOON, || shells().len() == 2), "there are {} members", shells().len());
     let members = shells();
-    ensure!(members.len() == 2, "there are {} members", members.len());
     let pids: Vec<i32> = members.iter().map(|member| member.pid).collect();
     if place.cage == Cage::Tree {
         counted(world, &id, &pids)?;
@@ -371,9 +370,9 @@ fn by_identity(world: &mut World, place: Place) -> Outcome {
     let found = who(world, &id)?;
     let shells =
         || -> Vec<Process> { world.survivors().into_iter().filter(|p| p.comm == "sh").collect() };
+    ensure!(await_until(SOON, || shells().len() == 2), "there are {} members", shells().len());
     let members = shells();
     let pids: Vec<i32> = members.iter().map(|member| member.pid).collect();
-    ensure!(pids.len() == 2, "there are {pids:?}");
     counted(world, &id, &pids)?;
     let bare = members.iter().find(|member| member.pid != found.leader.pid).context("orphan")?;
     ensure!(environ(bare.pid).is_empty(), "it has an environment");
@@ -400,7 +399,10 @@ fn by_marker(world: &mut World, place: Place) -> Outcome {
     super::desk::expect_gone(&found.leader, SOON)?;
     let orphan = only_shell(world)?;
     ensure!(orphan.ppid == 1, "it is no orphan: {orphan}");
-    ensure!(!census(world, &id).iter().any(|&(pid, _)| pid == i64::from(orphan.pid)), "it is counted");
+    ensure!(
+        !census(world, &id).iter().any(|&(pid, _)| pid == i64::from(orphan.pid)),
+        "it is counted"
+    );
     ensure!(environ(orphan.pid).contains(&id), "it has no marker");
     tell(world, place, &["sweep"])?;
     nobody(world)?;

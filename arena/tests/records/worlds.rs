@@ -7,10 +7,10 @@ use arena::{Context, Outcome, Process, Registry, World, await_until, ensure};
 use serde_json::{Value, json};
 
 use super::desk::{
-    QUIET, Who, alive, dir, edit, expect_gone, expect_over, kill_frozen, live_ids, lose, nobody,
-    record, say, start, swept_proof, tell, who,
+    QUIET, Who, alive, all_clean, dir, edit, expect_gone, expect_over, kill_frozen, live_ids, lose,
+    nobody, record, say, start, swept_proof, tell, who,
 };
-use crate::kit::{AS_ROOT, Cage, EVERYWHERE, Lines, Place, SOON, add, all_clean};
+use crate::kit::{AS_ROOT, Cage, EVERYWHERE, Lines, Place, SOON, add};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
@@ -44,7 +44,8 @@ fn own_world(world: &World, id: &str) -> Outcome<Value> {
     Ok(record(world, id)?["world"].clone())
 }
 
-const COMMANDS: [&[&str]; 4] = [&["ps"], &["sweep"], &["start", "--", "true"], &["sweep", "--json"]];
+const COMMANDS: [&[&str]; 4] =
+    [&["ps"], &["sweep"], &["start", "--", "true"], &["sweep", "--json"]];
 
 /// It is left alone, with everybody in it, until it is where it belongs.
 fn elsewhere(world: &mut World, place: Place, field: &str, value: Value) -> Outcome {
