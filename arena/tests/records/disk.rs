@@ -17,6 +17,7 @@ use crate::kit::{EVERYWHERE, Launch, Lines, Place, SOON, add, no_cgroup, text};
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
         ("full", full as fn(&mut World, Place) -> Outcome),
+        ("few-inodes", few_inodes),
         ("read-only", read_only),
         ("somebody-elses", foreign),
         ("a-file", file),
@@ -96,6 +97,43 @@ fn full(world: &mut World, place: Place) -> Outcome {
     let records = text(point.join("fullstop"));
     fill(&point)?;
     run_goes_on(world, place, &records, "no space left")
+}
+
+/// Room for one more file each time: whatever cannot be made, a `start` that fails says
+/// one line and leaves nothing, and one that works works.
+fn few_inodes(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let (mut failed, mut worked) = (0, 0);
+    for inodes in 2..14 {
+        let point = world.scratch().join(format!("few-{inodes}"));
+        fs::create_dir(&point).context("mount point")?;
+        let uid = place.user.uid();
+        let options = format!("nr_inodes={inodes},mode=700,uid={uid},gid={uid}\0");
+        let options = std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).context("options")?;
+        mount("few", &point, "tmpfs", MountFlags::empty(), options).context("mounting")?;
+        let records = point.join("fullstop");
+        let cage = place.cage.to_string();
+        let script = "while :; do read n < never; done";
+        let words = ["start", "--cage", &cage, "--", "sh", "-c", script];
+        let said = with_dir(world, place, &text(&records), &words)?;
+        if said.ended == arena::Ended::Code(0) {
+            worked += 1;
+            let id = said.out.trim_end().to_owned();
+            let said = with_dir(world, place, &text(&records), &["kill", &id])?;
+            nobody(world)?;
+            said.expect(0)?;
+            continue;
+        }
+        failed += 1;
+        nobody(world)?;
+        said.expect_one_line(125, "no space left").context(format!("{inodes} inodes"))?;
+        for name in ["runs", "live"] {
+            let left = super::desk::names(&records.join(name));
+            ensure!(left.is_empty(), "with {inodes} inodes {name} holds {left:?}");
+        }
+    }
+    ensure!(failed > 2 && worked > 0, "{failed} failed, {worked} worked: nothing was tried");
+    clean(world)
 }
 
 fn read_only(world: &mut World, place: Place) -> Outcome {

@@ -200,10 +200,11 @@ fn secrets(world: &mut World, place: Place) -> Outcome {
 }
 
 fn events(world: &mut World, place: Place) -> Outcome {
-    let _never = Lines::create(world, "never")?;
-    let script = "trap '' TERM; while :; do read n < never; done";
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let script = "trap '' TERM; echo up > ready; while :; do read n < never; done";
     let ladder = ["--ladder", "hup@leader:50ms,term@tree:50ms,kill"];
     let id = start(world, place, &ladder, &["sh", "-c", &format!("trap '' HUP; {script}")])?;
+    ready.expect("up")?;
     let leader = who(world, &id)?.leader.pid;
     tell(world, place, &["stop", &id])?;
     let said = tell(world, place, &["events", "--json", &id])?;

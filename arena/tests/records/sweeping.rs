@@ -285,6 +285,7 @@ fn first_record(world: &mut World, place: Place) -> Outcome {
 fn before_spec(world: &mut World, place: Place) -> Outcome {
     let first = start(world, place, &[], &["true"])?;
     say(world, place, &["wait", &first])?.expect(0)?;
+    nobody(world)?;
     tell(world, place, &["rm", &first])?;
     let run = dir(world, &first);
     for (name, spec) in [("nothing", None), ("half", Some("{\"version\":1,\"id\":\""))] {
@@ -309,6 +310,7 @@ fn before_spec(world: &mut World, place: Place) -> Outcome {
 fn put_away(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &[], &["sh", "-c", "exit 3"])?;
     say(world, place, &["wait", &id])?.expect(3)?;
+    nobody(world)?;
     let before = record(world, &id)?;
     let run = dir(world, &id);
     fs::write(run.join("lock"), "").context("lock")?;

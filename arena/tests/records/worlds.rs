@@ -148,13 +148,11 @@ fn with_others(
     let kept = who(world, &live)?;
     let gone = who(world, &lost)?;
     let hurt = who(world, &broken)?;
-    // Both at once, or a command between would sweep the first.
-    for who in [&gone, &hurt] {
-        super::desk::freeze(who)?;
-    }
-    kill_frozen(&hurt)?;
+    // Whoever is live sweeps once it is settled: what it finds must be damaged already.
+    super::desk::freeze(&hurt)?;
     damage(world, &broken)?;
-    kill_frozen(&gone)?;
+    kill_frozen(&hurt)?;
+    super::desk::behead(&gone)?;
     let listed = say(world, place, &["ps", "--json"])?;
     listed.expect(0)?;
     ensure!(listed.out.contains(&live), "the live one is hidden: {}", listed.out);

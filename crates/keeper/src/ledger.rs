@@ -37,10 +37,7 @@ impl Ledger {
             if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
         let file = spec_file(spec, blueprint, started_at);
         if let Err(error) = run.write_spec(&file) {
-            // Of a generation that never began nothing stays but its predecessor.
-            if spec.generation == 1 {
-                run.abandon();
-            }
+            give_up(run, spec.generation);
             return Err(error);
         }
         Ok(Ledger { run, record: first_record(file), events: Vec::new(), behind: None })
@@ -56,9 +53,9 @@ impl Ledger {
         Ok(socket)
     }
 
-    /// Leaves no trace of a run that never began.
+    /// Leaves no trace of a run, or of a generation, that never began.
     pub fn abandon(self) {
-        self.run.abandon();
+        give_up(self.run, self.record.generation);
     }
 
     pub fn descriptors(&self) -> [RawFd; 3] {
@@ -170,6 +167,11 @@ impl Ledger {
         }
         self.behind = self.run.write_record(&self.record).err();
     }
+}
+
+/// Of a generation that never began nothing stays but its predecessor.
+fn give_up(run: RunDir, generation: u32) {
+    if generation == 1 { run.abandon() } else { run.step_back() }
 }
 
 fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {

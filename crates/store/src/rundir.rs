@@ -197,6 +197,15 @@ impl RunDir {
         let _ = std::fs::remove_dir(&self.dir.path);
     }
 
+    /// Gives up a generation that never began: what stays is its predecessor.
+    pub fn step_back(mut self) {
+        if let (Ok(mut spec), Ok(record)) = (self.read_spec(), self.read_record()) {
+            spec.generation = record.generation;
+            let _ = self.dir.replace(SPEC, &spec);
+        }
+        let _ = self.finish();
+    }
+
     /// What must stay open for as long as this is held.
     pub fn descriptors(&self) -> [RawFd; 3] {
         [self.root.fd.as_raw_fd(), self.dir.fd.as_raw_fd(), self.lock.as_raw_fd()]
