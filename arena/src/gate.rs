@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::Base;
 use crate::registry::Scenario;
 use crate::slots::{Slot, Slots};
+use crate::world::ALOUD;
 use crate::{Cgroup, Context, Deadline, Need, Outcome, Registry, own_cgroup, pidfd, seconds};
 
 /// Worlds mostly wait: a test thread each is cheap, and [`Slots`] keeps them
@@ -103,10 +104,14 @@ fn play(scenario: &Scenario, base: &Base) -> Outcome {
     let _ = fs::remove_file(&log);
     let clean = cgroup.map_or(Ok(()), |cgroup| leave_no_cgroup(&cgroup));
     let failures: Vec<String> = [outcome.err(), clean.err()].into_iter().flatten().collect();
+    let said = String::from_utf8_lossy(&said);
     if failures.is_empty() {
+        for line in said.lines().filter_map(|line| line.strip_prefix(ALOUD)) {
+            eprintln!("{}: {line}", scenario.name);
+        }
         return Ok(());
     }
-    Err(format!("{}\n{}", String::from_utf8_lossy(&said), failures.join("\n")))
+    Err(format!("{said}\n{}", failures.join("\n")))
 }
 
 /// A world that was opened, and the line to its driver.

@@ -20,6 +20,9 @@ use crate::{
     Bystander, Cgroup, Context, Deadline, Ended, Outcome, Process, Spawned, User, pidfd, seconds,
 };
 
+/// How a line begins that is shown in any case.
+pub(crate) const ALOUD: &str = "aloud: ";
+
 /// How much of an attached file a failure shows.
 const SHOWN: usize = 6_000;
 
@@ -261,6 +264,11 @@ impl World {
     /// Something worth knowing if this scenario fails.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
+    }
+
+    /// Something that is said even if this scenario passes.
+    pub fn aloud(&self, text: impl AsRef<str>) {
+        println!("{ALOUD}{}", text.as_ref());
     }
 
     /// A file whose content is worth knowing if this scenario fails.

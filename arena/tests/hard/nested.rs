@@ -88,5 +88,20 @@ fn nested(world: &mut World, place: Place, whom: Nested) -> Outcome {
     };
     ensure!(ended == status, "run ended with {ended}, not with {status}");
     run.expect_ended(place, reason)?;
+    if whom == Nested::OuterKeeper {
+        sweep(world, place)?;
+    }
     all_clean(world)
+}
+
+/// The inner run was killed as a whole, keeper and guard included: the next command
+/// finishes its record.
+fn sweep(world: &mut World, place: Place) -> Outcome {
+    let mut command = world.command(world.fullstop());
+    command.arg("sweep");
+    place.user.apply(&mut command);
+    let sweep = world.spawn("sweep", &mut command)?;
+    let ended = world.wait(&sweep, SOON)?;
+    ensure!(ended == Ended::Code(0), "sweep ended with {ended}");
+    Ok(())
 }

@@ -9,6 +9,7 @@ use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::format::seconds;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write as _};
+use std::path::PathBuf;
 
 pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
     let runs = Runs::open()?;
@@ -56,6 +57,9 @@ fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>
 
 fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
     let mut board = Board::new(options.quiet || options.json);
+    let dirs: BTreeMap<Id, PathBuf> =
+        runs.iter().map(|run| (run.id().clone(), run.dir())).collect();
+    let named = matches!(options.which, Which::Ids(_));
     let all = blocking::wait(async {
         Ok(end_all(runs, order, |id, progress| board.tell(id, progress)).await)
     })?;
@@ -74,6 +78,8 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
                     status = Some(STUCK);
                 }
             }
+            // It was never born, and was swept away: nothing of it was meant by name.
+            Err(_) if !named && dirs.get(&id).is_some_and(|dir| !dir.exists()) => {}
             Err(error) => {
                 complain(format!("{id}: {error}"));
                 status = status.or(Some(FAILED));

@@ -20,7 +20,15 @@ pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
     let mut status = 0;
     for run in found? {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let report = blocking::wait(run.wait_for(left))?;
+        let report = blocking::wait(run.wait_for(left)).map_err(|error| match options.timeout {
+            // What was asked for, and not what was left of it.
+            Some(asked) if matches!(error, fullstop::Error::TimedOut(_)) => {
+                let asked = fullstop::duration::format(asked);
+                let why = format!("run {} has not ended after {asked}", run.id());
+                fullstop::Error::TimedOut(why)
+            }
+            _ => error,
+        })?;
         if options.json {
             json(&report)?;
         } else {

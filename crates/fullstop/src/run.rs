@@ -191,7 +191,6 @@ impl Run {
             store: self.runs.path().to_owned(),
             ground: Ground::Back,
         };
-        stop::let_go_of(self).await?;
         commission_run(&self.runs, &own_executable()?, &commission).await
     }
 

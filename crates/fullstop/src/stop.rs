@@ -12,7 +12,7 @@ use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_keeper::sweep::{Found, Mode, sweep_one};
 use fullstop_store::format::{Phase, RecordFile};
-use fullstop_store::{Reply, Request, Standing};
+use fullstop_store::{Reply, Request, Standing, Watched};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -60,17 +60,22 @@ pub(crate) async fn order(
     request: &Request,
     mut tell: impl FnMut(Progress),
 ) -> Result<Report> {
-    let line = match accept(run, request).await {
-        Ok(Accepted::By(line)) => line,
-        Ok(Accepted::Over(report)) => return Ok(*report),
-        Err(Error::TimedOut(_)) => return go_around(run, tell).await,
+    // Looked for while it has a name: the end takes that away.
+    let lock = run.runs().store().watch(run.id());
+    let report = match accept(run, request).await {
+        Ok(Accepted::By(line)) => {
+            let until = Instant::now() + patience(run);
+            match follow(run, line, until, &mut tell).await? {
+                Some(report) => report,
+                None => go_around(run, tell).await?,
+            }
+        }
+        Ok(Accepted::Over(report)) => *report,
+        Err(Error::TimedOut(_)) => go_around(run, tell).await?,
         Err(error) => return Err(error),
     };
-    let until = Instant::now() + patience(run);
-    match follow(run, line, until, &mut tell).await? {
-        Some(report) => Ok(report),
-        None => go_around(run, tell).await,
-    }
+    let_go_of(lock.as_ref(), &report).await;
+    Ok(report)
 }
 
 pub(crate) enum Accepted {
@@ -147,9 +152,7 @@ async fn follow(
 ) -> Result<Option<Report>> {
     loop {
         match timeout_at(until, line.hear()).await {
-            Ok(Ok(Some(Reply::Report { report }))) => {
-                return let_report_settle(run, *report).await.map(Some);
-            }
+            Ok(Ok(Some(Reply::Report { report }))) => return Ok(Some(*report)),
             Ok(Ok(Some(Reply::Now { phase, alive }))) => tell(Progress::Now { phase, alive }),
             Ok(Ok(Some(_))) => {}
             // The keeper is gone; its guard takes over.
@@ -159,21 +162,14 @@ async fn follow(
     }
 }
 
-/// The keeper says so a moment before it is gone itself.
-async fn let_report_settle(run: &Run, report: Report) -> Result<Report> {
-    if report.proof.is_some() {
-        let_go_of(run).await?;
-    }
-    Ok(report)
-}
-
-/// Waits until keeper and guard of a run that is over have let go of it.
-pub(crate) async fn let_go_of(run: &Run) -> Result<()> {
+/// The keeper says so a moment before it is gone itself: waits until it and the guard
+/// of a run that is over have let go of its lock.
+async fn let_go_of(lock: Option<&Watched>, report: &Report) {
     let until = Instant::now() + TAKE_OVER;
-    while run.standing()? == Standing::Live && Instant::now() < until {
+    let held = || lock.is_some_and(Watched::is_held);
+    while report.proof.is_some() && held() && Instant::now() < until {
         sleep(LOOK_EVERY / 10).await;
     }
-    Ok(())
 }
 
 /// Looks at the record until it says how the run ended, or that it is stuck.
@@ -237,8 +233,12 @@ fn patience(run: &Run) -> Duration {
 /// Waits for the end.
 pub(crate) async fn wait(run: &Run) -> Result<Report> {
     loop {
+        let lock = run.runs().store().watch(run.id());
         let mut line = match accept(run, &Request::Watch).await {
-            Ok(Accepted::Over(report)) => return Ok(*report),
+            Ok(Accepted::Over(report)) => {
+                let_go_of(lock.as_ref(), &report).await;
+                return Ok(*report);
+            }
             Ok(Accepted::By(line)) => line,
             // A keeper that hangs may come back; whoever waits only waits.
             Err(Error::TimedOut(_)) => continue,
@@ -247,7 +247,8 @@ pub(crate) async fn wait(run: &Run) -> Result<Report> {
         while let Ok(Some(reply)) = line.hear().await {
             match reply {
                 Reply::Report { report } if report.proof.is_some() || !is_stuck(&report) => {
-                    return let_report_settle(run, *report).await;
+                    let_go_of(lock.as_ref(), &report).await;
+                    return Ok(*report);
                 }
                 _ => {}
             }

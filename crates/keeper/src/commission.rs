@@ -10,13 +10,15 @@ use crate::front::heard_signals;
 use crate::guard::{Post, guard};
 use crate::sink::Sink;
 use crate::spec::{Ground, HostPolicy, Loudness, Spec};
-use fullstop_cage::linux::{Fork, Signals, fork, hold, leave, null_over, shield, watch_process};
+use fullstop_cage::linux::{
+    Fork, Signals, fork, hold, leave, null_over, peer, shield, watch_process,
+};
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::Wanted;
 use fullstop_core::signal::Signal;
 use fullstop_store::{Reply, Text};
-use rustix::net::sockopt::socket_peercred;
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -94,9 +96,9 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
     let hosts = match spec.on_host_exit {
         HostPolicy::Ignore => Vec::new(),
         // A fork of the host may hold the line open.
-        _ => socket_peercred(&line)
-            .ok()
-            .and_then(|peer| watch_process(peer.pid))
+        _ => peer(&line)
+            .and_then(|host| Pid::from_raw(host.pid))
+            .and_then(watch_process)
             .into_iter()
             .collect(),
     };

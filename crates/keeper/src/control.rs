@@ -4,12 +4,11 @@
 //! that came in whole is obeyed even if its sender is gone.
 
 use crate::engine::timespec;
-use fullstop_cage::linux::now;
+use fullstop_cage::linux::{now, peer};
 use fullstop_core::words::Moment;
 use fullstop_store::{Reply, Request};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
@@ -173,8 +172,8 @@ impl Control {
 
 /// Only the owner's uid may steer a run, and root, who could anyway.
 fn is_ours(stream: &OwnedFd) -> bool {
-    let own = rustix::process::geteuid();
-    socket_peercred(stream).is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
+    let own = rustix::process::geteuid().as_raw();
+    peer(stream).is_some_and(|peer| peer.uid == own || peer.uid == 0)
 }
 
 impl Client {

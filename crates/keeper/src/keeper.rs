@@ -225,8 +225,8 @@ impl Keeper<'_> {
         let Some(ledger) = &mut self.ledger else { return };
         let cage = self.engine.cage.kind();
         ledger.born(self.engine.cage.leader().map(Held::pid), cage);
-        // A sweep finds a cgroup by the spec, but nothing else; and whoever started
-        // this looks for the record as soon as it is told.
+        // A sweep finds a cgroup by the spec; anybody else only by the record. And one
+        // that was started to be stopped by others may hang from its first moment on.
         if cage == CageKind::Tree || self.spec.ground != Ground::Front {
             self.write_identities();
         }

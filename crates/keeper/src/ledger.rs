@@ -53,7 +53,7 @@ impl Ledger {
         Ok(socket)
     }
 
-    /// Leaves no trace of a run that never began.
+    /// Leaves no trace of a run, or of a generation, that never began.
     pub fn abandon(self) {
         self.run.abandon();
     }
@@ -200,13 +200,23 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
 fn kin_of(guard: i32) -> Option<Kin> {
     /// Deeper than any real line of ancestors.
     const DEEPEST: usize = 64;
+    /// Whoever forked the guard may be gone before it has said who is above it: then
+    /// the guard has another parent, and it is looked again.
+    const LOOKS: usize = 10;
     let above = |(_, parent): &(Identity, i32)| glance(*parent);
-    let line = std::iter::successors(glance(guard), above).take(DEEPEST);
-    let mut line: Vec<Identity> = line.map(|(identity, _)| identity).collect();
-    if line.is_empty() {
-        return None;
+    let look = || -> Vec<(Identity, i32)> {
+        std::iter::successors(glance(guard), above).take(DEEPEST).collect()
+    };
+    let is_whole = |line: &[(Identity, i32)]| line.last().is_none_or(|(_, parent)| *parent == 0);
+    let mut line = look();
+    for _ in 1..LOOKS {
+        if is_whole(&line) {
+            break;
+        }
+        line = look();
     }
-    Some(Kin { guard: line.remove(0), line, place: cgroup_of(guard) })
+    let mut line = line.into_iter().map(|(identity, _)| identity);
+    Some(Kin { guard: line.next()?, line: line.collect(), place: cgroup_of(guard) })
 }
 
 fn own_pid() -> i32 {

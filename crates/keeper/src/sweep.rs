@@ -6,7 +6,7 @@
 
 use crate::ledger::unix_ms;
 use crate::spec::{MARKER, cgroup_name};
-use fullstop_cage::linux::{Clues, Held, Marked, Remains, members, now};
+use fullstop_cage::linux::{Clues, Held, Marked, Remains, last_born, members, now};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
@@ -20,6 +20,9 @@ use std::time::Duration;
 
 /// After a round that found nobody new.
 const NAP: Duration = Duration::from_micros(300);
+/// So many searches in a row must find nobody while others are being born: one who
+/// hops from pid to pid can be missed by any single one.
+const CLEAN_SEARCHES: usize = 10;
 /// How long a sweep that nobody asked for waits for the dying.
 const IN_PASSING: Duration = Duration::from_millis(300);
 
@@ -75,6 +78,12 @@ pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
     match store.take_over(id) {
         Err(error) => swept(Found::LeftAlone { why: error.to_string() }),
         Ok(None) => None,
+        Ok(Some(run)) if run.is_stillborn() => {
+            if mode != Mode::DryRun {
+                run.abandon();
+            }
+            swept(Found::PutAway)
+        }
         Ok(Some(run)) => swept(
             Lost::read(run).map_or_else(|why| Found::LeftAlone { why }, |lost| lost.end(mode)),
         ),
@@ -185,11 +194,15 @@ impl Lost {
         let until = now() + patience;
         let mut killed = std::collections::HashSet::new();
         let mut taken = None;
+        let mut clean = 0;
+        // In a cgroup the kernel counts; elsewhere it is searched.
+        let mut needed = if self.record.cgroup.is_some() { 1 } else { CLEAN_SEARCHES };
         loop {
+            clean = if found.is_empty() { clean + 1 } else { 0 };
             let round = remains.kill(&found);
             let new = found.iter().filter(|held| killed.insert(held.pid())).count();
             taken.get_or_insert(round);
-            if found.is_empty()
+            if clean >= needed
                 && let Some(proof) = remains.proof()
             {
                 let step = taken.filter(|round| round.alive > 0);
@@ -204,7 +217,12 @@ impl Lost {
             if new == 0 {
                 sleep(NAP);
             }
+            let born = last_born();
             found = remains.find(&self.marked());
+            // A search during which nobody was born has missed nobody.
+            let quiet = born.is_some() && born == last_born();
+            let certain = quiet || self.record.cgroup.is_some();
+            needed = if certain { 1 } else { CLEAN_SEARCHES };
         }
     }
 

@@ -101,6 +101,14 @@ impl Dir {
         serde_json::from_slice(&text).map_err(damaged)
     }
 
+    /// Whether whoever wrote it was cut short: what is whole ends with a line.
+    pub fn is_torn(&self, name: &str) -> bool {
+        let mut text = Vec::new();
+        let file = self.open_file(name, OFlags::RDONLY);
+        file.is_ok_and(|mut file| file.read_to_end(&mut text).is_ok())
+            && text.last() != Some(&b'\n')
+    }
+
     pub fn remove(&self, name: &str) -> Result<()> {
         match unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),

@@ -24,7 +24,7 @@ mod world;
 pub use error::{Result, StoreError};
 pub use files::Dir;
 pub use groups::GroupName;
-pub use rundir::{ERR, OUT, RunDir, Standing};
+pub use rundir::{ERR, OUT, RunDir, Standing, Watched};
 pub use store::{FindError, Store};
 pub use text::Text;
 pub use wire::{Reply, Request};

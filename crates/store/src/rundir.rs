@@ -132,6 +132,15 @@ impl RunDir {
         self.dir.replace(RECORD, record)
     }
 
+    /// Cut short before its spec was whole, and so before anybody was born.
+    pub fn is_stillborn(&self) -> bool {
+        let missing = |name| {
+            let file = self.dir.open_file(name, OFlags::RDONLY);
+            matches!(file, Err(error) if error.is_missing())
+        };
+        missing(RECORD) && (missing(SPEC) || self.dir.is_torn(SPEC))
+    }
+
     pub fn read_spec(&self) -> Result<SpecFile> {
         self.dir.read(SPEC)
     }
@@ -294,6 +303,24 @@ pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
         (Err(error), Ok(spec)) if error.is_missing() => Ok(RecordFile::first(spec)),
         (Err(error), _) => Err(error),
     }
+}
+
+/// The lock of an unfinished run, held open to be looked at: it outlives its name.
+#[derive(Debug)]
+pub struct Watched(OwnedFd);
+
+impl Watched {
+    /// Whether keeper or guard still lives.
+    pub fn is_held(&self) -> bool {
+        is_locked(self.0.as_fd(), LIVE).unwrap_or(false)
+    }
+}
+
+/// Nothing, if it is over.
+pub(crate) fn watch(root: &Dir, id: &Id) -> Option<Watched> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let lock = rustix::fs::openat(&root.fd, listing(id), flags, rustix::fs::Mode::empty());
+    lock.ok().map(Watched)
 }
 
 /// How a run stands, by its lock alone.

@@ -157,6 +157,11 @@ impl Store {
         rundir::standing(&self.root, id)
     }
 
+    /// The lock of a run that is not over, to see when keeper and guard are gone.
+    pub fn watch(&self, id: &Id) -> Option<rundir::Watched> {
+        rundir::watch(&self.root, id)
+    }
+
     /// The unfinished ones, oldest first.
     pub fn live(&self) -> Result<Vec<Id>> {
         self.ids("live")

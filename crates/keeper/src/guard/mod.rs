@@ -167,8 +167,11 @@ fn open_ledger(
 ) -> Result<Option<Ledger>, String> {
     match Ledger::open(spec, blueprint, notes.started_at) {
         Ok(ledger) => {
-            if spec.ground == Ground::Back {
-                ledger.take_output().map_err(|error| error.to_string())?;
+            if spec.ground == Ground::Back
+                && let Err(error) = ledger.take_output()
+            {
+                ledger.abandon();
+                return Err(error.to_string());
             }
             Ok(Some(ledger))
         }

@@ -1,0 +1,49 @@
+//! Runs that are written down: found again, stopped from elsewhere, gone around,
+//! swept, grouped, and killed at any instant. What is said is checked against the
+//! kernel: `/proc`, cgroups, locks and files.
+
+use std::process::ExitCode;
+
+/// What the hard cases use; not all of it is needed here.
+#[allow(dead_code)]
+#[path = "hard/kit.rs"]
+mod kit;
+
+mod records {
+    pub mod again;
+    pub mod around;
+    pub mod chaos;
+    pub mod desk;
+    pub mod disk;
+    pub mod groups;
+    pub mod looking;
+    pub mod ready;
+    pub mod reuse;
+    pub mod starting;
+    pub mod stopping;
+    pub mod strangers;
+    pub mod sweeping;
+    pub mod worlds;
+}
+
+fn main() -> ExitCode {
+    arena::main(|registry| {
+        for register in [
+            records::starting::register,
+            records::ready::register,
+            records::looking::register,
+            records::stopping::register,
+            records::again::register,
+            records::around::register,
+            records::sweeping::register,
+            records::strangers::register,
+            records::worlds::register,
+            records::reuse::register,
+            records::groups::register,
+            records::disk::register,
+            records::chaos::register,
+        ] {
+            register(registry);
+        }
+    })
+}

@@ -1,0 +1,263 @@
+//! A keeper that hangs protects nobody: a stop says so and goes around it.
+
+use std::time::{Duration, Instant};
+
+use arena::{
+    Outcome, Process, Registry, Signal, Spawned, World, await_until, ensure, millis, seconds,
+    send_signal,
+};
+
+use super::desk::{
+    Said, Who, alive, all_clean, ask, expect_over, freeze, kill_frozen, live_ids, nobody, proof,
+    record, say, start, swept_proof, tell, who,
+};
+use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, stop};
+
+pub fn register(registry: &mut Registry) {
+    for (name, play) in [
+        ("stopped-keeper-is-continued", continued as fn(&mut World, Place) -> Outcome),
+        ("both-stopped", both_stopped),
+        ("both-stopped-kill", |w, p| both(w, p, "kill")),
+        ("stopped-again-and-again", stopped_again),
+        ("guard-does-nothing", guard_does_nothing),
+        ("guard-stopped-keeper-killed", guard_stopped),
+        ("slow-keeper", slow_keeper),
+        ("hung-while-stopping", hung_while_stopping),
+        ("young-and-hung", young),
+        ("others-do-not-wait", others),
+        ("only-waiting-hurts-nobody", only_waiting),
+    ] {
+        add(registry, &format!("around::{name}"), &EVERYWHERE, &[], play);
+    }
+}
+
+/// A deaf leader, and a deaf one in a session of its own.
+const DEAF: &str = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo up > ready; \
+                    while :; do read n < never; done' & while :; do read n < never; done";
+
+/// What a stop may take that finds everybody hung: an answer that does not come, a
+/// guard that does not take over, twice the time for the last step.
+const BOUND: Duration = seconds(13);
+/// What is to be said "at once" is said by then, on a busy machine.
+const ABOUT_A_SECOND: Duration = millis(2_500);
+
+struct Deaf {
+    id: String,
+    who: Who,
+    _never: Lines,
+}
+
+fn deaf(world: &mut World, place: Place) -> Outcome<Deaf> {
+    let (mut ready, never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let id = start(world, place, &["--ladder", "term@leader:100ms,kill"], &["sh", "-c", DEAF])?;
+    ready.expect("up")?;
+    let who = who(world, &id)?;
+    Ok(Deaf { id, who, _never: never })
+}
+
+/// Asks for a stop, and waits until it says that it goes around.
+fn goes_around(world: &mut World, place: Place, verb: &str, id: &str) -> Outcome<Said> {
+    let asked = ask(world, place, &[verb, id])?;
+    let said = || asked.stderr().contains("does not answer");
+    ensure!(await_until(BOUND, said), "it never said that the keeper hangs");
+    let after = asked.since().elapsed();
+    let said = asked.hear(world, BOUND)?;
+    nobody(world)?;
+    said.expect(0)?;
+    ensure!(after < ABOUT_A_SECOND, "that the keeper hangs was said after {after:?}");
+    ensure!(said.took < BOUND, "it took {:?}", said.took);
+    Ok(said)
+}
+
+/// The guard continues a keeper that somebody stopped.
+fn continued(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    send_signal(who.keeper.pid, Signal::STOP)?;
+    let said = say(world, place, &["stop", &id])?;
+    nobody(world)?;
+    said.expect(0)?;
+    ensure!(said.err.is_empty(), "it went around a keeper that was continued: {}", said.err);
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+fn both_stopped(world: &mut World, place: Place) -> Outcome {
+    both(world, place, "stop")
+}
+
+/// The end of the keeper wakes the guard, which takes over.
+fn both(world: &mut World, place: Place, verb: &str) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    freeze(&who)?;
+    let said = goes_around(world, place, verb, &id)?;
+    ensure!(said.out.contains("ended: "), "it said {:?}", said.out);
+    let ended = record(world, &id)?;
+    let reason = ended["report"]["reason"].as_str().unwrap_or_default().to_owned();
+    ensure!(
+        matches!(reason.as_str(), "stopped" | "killed" | "keeper-died"),
+        "the reason is {reason}"
+    );
+    expect_over(world, &id, &reason, proof(place))?;
+    all_clean(world)
+}
+
+/// Somebody who stops a process whenever it runs, as a debugger or a broken sandbox.
+fn pester(world: &mut World, whom: &[&Process]) -> Outcome<Spawned> {
+    let pids: Vec<String> = whom.iter().map(|process| process.pid.to_string()).collect();
+    let mut command = world.command("sh");
+    let script = format!(
+        "exec 2>/dev/null; while kill -STOP {}; do :; done; while :; do read n < never; done",
+        pids.join(" ")
+    );
+    command.args(["-c", &script]);
+    let spawned = world.spawn("pester", &mut command)?;
+    world.outsider(spawned.pid);
+    for process in whom {
+        let stopped = || Process::read(process.pid).is_none_or(|now| now.state == 'T');
+        ensure!(await_until(SOON, stopped), "{process} is not stopped");
+    }
+    Ok(spawned)
+}
+
+/// The keeper is stopped as often as its guard continues it.
+fn stopped_again(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    let pester = pester(world, &[&who.keeper])?;
+    // It may get a word out between two stops; then that is as good.
+    let said = say(world, place, &["stop", &id])?;
+    ensure!(said.took < BOUND, "it took {:?}", said.took);
+    nobody(world)?;
+    said.expect(0)?;
+    send_signal(pester.pid, Signal::KILL)?;
+    world.wait(&pester, SOON)?;
+    ensure!(live_ids(world).is_empty(), "it is still listed");
+    all_clean(world)
+}
+
+/// A guard that cannot be woken either: it is killed, and the cage is swept.
+fn guard_does_nothing(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    freeze(&who)?;
+    let pester = pester(world, &[&who.guard, &who.keeper])?;
+    let asked = ask(world, place, &["stop", &id])?;
+    world.only_waits_now();
+    let said = asked.hear(world, BOUND)?;
+    nobody(world)?;
+    said.expect(0)?;
+    send_signal(pester.pid, Signal::KILL)?;
+    world.wait(&pester, SOON)?;
+    let proof_said = record(world, &id)?["report"]["proof"].clone();
+    // A guard that got its way between two stops has the better proof.
+    ensure!(
+        proof_said == swept_proof(place) || proof_said == proof(place),
+        "the proof is {proof_said}"
+    );
+    ensure!(live_ids(world).is_empty(), "it is still listed");
+    all_clean(world)
+}
+
+/// The keeper's death wakes a guard that was stopped, without anybody's help.
+fn guard_stopped(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    stop(who.guard.pid)?;
+    let killed = Instant::now();
+    send_signal(who.keeper.pid, Signal::KILL)?;
+    let said = say(world, place, &["stop", &id])?;
+    nobody(world)?;
+    said.expect(0)?;
+    ensure!(killed.elapsed() < seconds(4), "it took {:?}", killed.elapsed());
+    expect_over(world, &id, "keeper-died", proof(place))?;
+    all_clean(world)
+}
+
+/// A keeper whose every look at its descriptors takes three seconds.
+fn slow_keeper(world: &mut World, place: Place) -> Outcome {
+    if !std::path::Path::new("/usr/bin/strace").exists() {
+        return Ok(());
+    }
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    let mut strace = world.command("strace");
+    strace.args(["-qq", "-o", "/dev/null", "-e", "trace=?accept4,recvfrom"]);
+    strace.args(["-e", "inject=?accept4,recvfrom:delay_enter=3000000"]);
+    strace.args(["-p", &who.keeper.pid.to_string()]);
+    let tracer = world.spawn("strace", &mut strace)?;
+    world.outsider(tracer.pid);
+    let line = format!("TracerPid:\t{}\n", tracer.pid);
+    let status = format!("/proc/{}/status", who.keeper.pid);
+    let traced = || std::fs::read_to_string(&status).is_ok_and(|text| text.contains(&line));
+    ensure!(await_until(SOON, traced), "the keeper is not traced");
+    goes_around(world, place, "stop", &id)?;
+    world.wait(&tracer, SOON)?;
+    ensure!(live_ids(world).is_empty(), "it is still listed");
+    all_clean(world)
+}
+
+/// It hangs in the middle of a stop that it has accepted.
+fn hung_while_stopping(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let id = start(world, place, &["--ladder", "term@leader:500ms,kill"], &["sh", "-c", DEAF])?;
+    ready.expect("up")?;
+    let who = who(world, &id)?;
+    let first = ask(world, place, &["stop", &id])?;
+    let stopping = || record(world, &id).is_ok_and(|r| r["state"]["state"] == "stopping");
+    ensure!(await_until(SOON, stopping), "it is not being stopped");
+    freeze(&who)?;
+    ensure!(alive(&who.leader), "it was over too soon");
+    // Whoever comes now goes around; whoever came first is told of the end as well.
+    goes_around(world, place, "stop", &id)?;
+    first.hear(world, BOUND)?.expect(0)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// Hung before much was written down: what can be found must do.
+fn young(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    for _ in 0..3 {
+        let id = start(world, place, &[], &["sh", "-c", "while :; do read n < never; done"])?;
+        // By the kernel alone: the record may not be there yet.
+        let keeper = crate::kit::keeper(world)?;
+        stop(keeper.ppid)?;
+        stop(keeper.pid)?;
+        let said = say(world, place, &["stop", &id])?;
+        nobody(world)?;
+        said.expect(0)?;
+    }
+    all_clean(world)
+}
+
+/// One that hangs holds up no other.
+fn others(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who: hung, _never } = deaf(world, place)?;
+    let quiet = ["sh", "-c", "while :; do read n < never; done"];
+    let other = start(world, place, &["--grace", "100ms"], &quiet)?;
+    let other_leader = who(world, &other)?.leader;
+    freeze(&hung)?;
+    let asked = ask(world, place, &["stop", &id, &other])?;
+    ensure!(await_until(ABOUT_A_SECOND, || !alive(&other_leader)), "it was held up");
+    asked.hear(world, BOUND)?.expect(0)?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// `ps`, `show`, `tree` and `wait` of a run that hangs return, and touch nobody.
+fn only_waiting(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    freeze(&who)?;
+    let words = id.as_str();
+    for words in [&["ps"][..], &["tree", words], &["show", words], &["sweep"], &["prune"]] {
+        let took = Instant::now();
+        tell(world, place, words)?;
+        ensure!(took.elapsed() < seconds(5), "{words:?} took {:?}", took.elapsed());
+    }
+    say(world, place, &["wait", "--timeout", "300ms", &id])?.expect(124)?;
+    say(world, place, &["rm", &id])?.expect(125)?;
+    for process in [&who.guard, &who.keeper, &who.leader] {
+        ensure!(alive(process), "{process} was touched");
+    }
+    kill_frozen(&who)?;
+    tell(world, place, &["stop", &id])?;
+    nobody(world)?;
+    expect_over(world, &id, "keeper-died", swept_proof(place))?;
+    all_clean(world)
+}

@@ -1,0 +1,281 @@
+//! Records of another pid namespace, another machine, another boot; records that
+//! cannot be read. Pids mean nothing there, and nobody is signalled by them.
+
+use std::fs;
+
+use arena::{Context, Outcome, Process, Registry, World, await_until, ensure};
+use serde_json::{Value, json};
+
+use super::desk::{
+    QUIET, Who, alive, all_clean, dir, edit, expect_gone, expect_over, kill_frozen, live_ids, lose,
+    nobody, record, say, start, swept_proof, tell, who,
+};
+use crate::kit::{AS_ROOT, Cage, EVERYWHERE, Lines, Place, SOON, add};
+
+pub fn register(registry: &mut Registry) {
+    for (name, play) in [
+        (
+            "another-pid-namespace",
+            (|w, p| elsewhere(w, p, "pid_namespace", json!(1))) as fn(&mut World, Place) -> Outcome,
+        ),
+        ("another-machine", |w, p| elsewhere(w, p, "machine", json!("other"))),
+        ("another-boot", another_boot),
+        ("another-boot-of-another-machine", other_boot_of_other),
+        ("a-damaged-record", damaged_record),
+        ("a-damaged-spec", damaged_spec),
+        ("both-damaged", both_damaged),
+        ("a-newer-version", newer),
+        ("a-live-run-elsewhere", live_elsewhere),
+    ] {
+        add(registry, &format!("worlds::{name}"), &EVERYWHERE, &[], play);
+    }
+    add(registry, "worlds::a-real-namespace", &AS_ROOT, &[], real_namespace);
+}
+
+fn set_world(world: &World, id: &str, field: &str, value: &Value) -> Outcome {
+    for file in ["record.json", "spec.json"] {
+        edit(world, id, file, |file| file["world"][field] = value.clone())?;
+    }
+    Ok(())
+}
+
+/// The world as it is, to be written back.
+fn own_world(world: &World, id: &str) -> Outcome<Value> {
+    Ok(record(world, id)?["world"].clone())
+}
+
+const COMMANDS: [&[&str]; 4] =
+    [&["ps"], &["sweep"], &["start", "--", "true"], &["sweep", "--json"]];
+
+/// It is left alone, with everybody in it, until it is where it belongs.
+fn elsewhere(world: &mut World, place: Place, field: &str, value: Value) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let found = lose(world, &id)?;
+    let own = own_world(world, &id)?;
+    set_world(world, &id, field, &value)?;
+    let before = record(world, &id)?;
+    for words in COMMANDS {
+        say(world, place, words)?.expect(0)?;
+        ensure!(alive(&found.leader), "{words:?} has touched it");
+    }
+    let said = tell(world, place, &["sweep"])?;
+    ensure!(said.contains("left alone") && said.contains(&id), "it said {said:?}");
+    for verb in ["stop", "kill"] {
+        let said = say(world, place, &[verb, &id])?;
+        said.expect_one_line(125, &id)?;
+        ensure!(alive(&found.leader), "a {verb} has touched it");
+    }
+    ensure!(record(world, &id)? == before, "the record was written to");
+    ensure!(live_ids(world).contains(&id), "it was put away");
+    set_world(world, &id, field, &own[field])?;
+    tell(world, place, &["sweep"])?;
+    nobody(world)?;
+    expect_over(world, &id, "keeper-died", swept_proof(place))?;
+    all_clean(world)
+}
+
+/// No process outlives its kernel: it ended, and whoever has its pids is a stranger.
+fn another_boot(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let found = lose(world, &id)?;
+    set_world(world, &id, "boot", &json!("00000000-0000-0000-0000-000000000000"))?;
+    let dry = tell(world, place, &["sweep", "--dry-run"])?;
+    ensure!(dry.contains("would end it: 0 alive"), "it said {dry:?}");
+    tell(world, place, &["sweep"])?;
+    ensure!(alive(&found.leader), "somebody was signalled by a pid of another boot");
+    expect_over(world, &id, "rebooted", "rebooted")?;
+    let said = say(world, place, &["stop", &id])?;
+    said.expect(0)?;
+    ensure!(said.out.contains("rebooted"), "it said {:?}", said.out);
+    ensure!(alive(&found.leader), "somebody was signalled by a pid of another boot");
+    end_by_hand(world, &found)
+}
+
+/// It is no run of ours any more: the scenario ends what it has made.
+fn end_by_hand(world: &mut World, found: &Who) -> Outcome {
+    arena::send_signal(found.leader.pid, arena::Signal::KILL)?;
+    expect_gone(&found.leader, SOON)?;
+    if let Some(cgroup) = world.cgroup().cloned() {
+        remove_ours(&cgroup)?;
+    }
+    all_clean(world)
+}
+
+/// A cgroup that a real reboot would have taken away.
+fn remove_ours(cgroup: &arena::Cgroup) -> Outcome {
+    for child in cgroup.children() {
+        remove_ours(&child)?;
+        let name = child.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("fullstop-") {
+            child.remove(SOON)?;
+        }
+    }
+    Ok(())
+}
+
+/// That another machine was started anew says nothing about its run.
+fn other_boot_of_other(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let found = lose(world, &id)?;
+    let own = own_world(world, &id)?;
+    set_world(world, &id, "boot", &json!("00000000-0000-0000-0000-000000000000"))?;
+    set_world(world, &id, "machine", &json!("other"))?;
+    for words in COMMANDS {
+        say(world, place, words)?.expect(0)?;
+    }
+    ensure!(alive(&found.leader), "it was touched");
+    ensure!(live_ids(world).contains(&id), "it was put away");
+    for field in ["boot", "machine"] {
+        set_world(world, &id, field, &own[field])?;
+    }
+    tell(world, place, &["sweep"])?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// One that cannot be read, between two that can: they are seen, swept and stopped.
+fn with_others(
+    world: &mut World,
+    place: Place,
+    damage: impl Fn(&World, &str) -> Outcome,
+) -> Outcome<(String, Who)> {
+    let lost = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let broken = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let live = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let kept = who(world, &live)?;
+    let gone = who(world, &lost)?;
+    let hurt = who(world, &broken)?;
+    // Whoever is live sweeps once it is settled: what it finds must be damaged already.
+    super::desk::freeze(&hurt)?;
+    damage(world, &broken)?;
+    kill_frozen(&hurt)?;
+    super::desk::behead(&gone)?;
+    let listed = say(world, place, &["ps", "--json"])?;
+    listed.expect(0)?;
+    ensure!(listed.out.contains(&live), "the live one is hidden: {}", listed.out);
+    expect_gone(&gone.leader, SOON)?;
+    expect_over(world, &lost, "keeper-died", swept_proof(place))?;
+    ensure!(alive(&kept.leader) && alive(&kept.keeper), "the live one was touched");
+    tell(world, place, &["stop", &live])?;
+    Ok((broken, hurt))
+}
+
+/// Half written, which our own writes never are; the spec says enough.
+fn damaged_record(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let (broken, hurt) = with_others(world, place, |world, id| {
+        fs::write(dir(world, id).join("record.json"), "{\"version\": 1, \"id\n").context("damage")
+    })?;
+    expect_gone(&hurt.leader, SOON)?;
+    expect_over(world, &broken, "keeper-died", swept_proof(place))?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+fn damaged_spec(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let (broken, hurt) = with_others(world, place, |world, id| {
+        fs::write(dir(world, id).join("spec.json"), "no JSON at all\n").context("damage")
+    })?;
+    expect_gone(&hurt.leader, SOON)?;
+    expect_over(world, &broken, "keeper-died", swept_proof(place))?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// Nothing tells who they are: they are left alone, and that is said.
+fn both_damaged(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let (broken, hurt) = with_others(world, place, |world, id| {
+        for name in ["record.json", "spec.json"] {
+            fs::write(dir(world, id).join(name), "[]\n").context("damage")?;
+        }
+        Ok(())
+    })?;
+    left_alone(world, place, &broken, &hurt)
+}
+
+/// Written by a later fullstop: it may mean other things by the same names.
+fn newer(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let (broken, hurt) = with_others(world, place, |world, id| {
+        for name in ["record.json", "spec.json"] {
+            edit(world, id, name, |file| file["version"] = 99.into())?;
+        }
+        Ok(())
+    })?;
+    left_alone(world, place, &broken, &hurt)
+}
+
+fn left_alone(world: &mut World, place: Place, id: &str, hurt: &Who) -> Outcome {
+    let said = tell(world, place, &["sweep"])?;
+    ensure!(said.contains(id) && said.contains("left alone"), "it said {said:?}");
+    ensure!(alive(&hurt.leader), "somebody was killed without a record");
+    let listed = say(world, place, &["ps", "--json"])?.json()?;
+    ensure!(listed[0]["id"] == id && listed[0]["state"] == "damaged", "ps says {listed}");
+    ensure!(listed[0]["damage"].is_string(), "ps does not say what is wrong: {listed}");
+    say(world, place, &["show", id])?.expect(0)?;
+    say(world, place, &["stop", id])?.expect_one_line(125, id)?;
+    ensure!(alive(&hurt.leader), "somebody was killed without a record");
+    arena::send_signal(hurt.leader.pid, arena::Signal::KILL)?;
+    expect_gone(&hurt.leader, SOON)?;
+    if let Some(cgroup) = world.cgroup().cloned() {
+        remove_ours(&cgroup)?;
+    }
+    for path in [world.state().join("live").join(id), dir(world, id).join("lock")] {
+        fs::remove_file(path).context("tidying up")?;
+    }
+    fs::remove_dir_all(dir(world, id)).context("tidying up")?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// Its keeper lives, elsewhere: nobody goes around it by pids of another world.
+fn live_elsewhere(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let found = who(world, &id)?;
+    let own = own_world(world, &id)?;
+    super::desk::freeze(&found)?;
+    set_world(world, &id, "pid_namespace", &json!(1))?;
+    let said = say(world, place, &["stop", &id])?;
+    said.expect_one_line(125, "another machine or pid namespace")?;
+    for process in [&found.guard, &found.keeper, &found.leader] {
+        ensure!(alive(process), "{process} was signalled by a pid of another namespace");
+    }
+    set_world(world, &id, "pid_namespace", &own["pid_namespace"])?;
+    tell(world, place, &["stop", &id])?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// A real run in a real namespace of its own, with the same records: from out here it
+/// is seen and stopped through its keeper, and never by pid.
+fn real_namespace(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let cage = place.cage.to_string();
+    let mut command = world.command("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(world.fullstop());
+    command.args(["run", "--cage", &cage, "--", "sh", "-c", QUIET]);
+    let inside = world.spawn("a namespace", &mut command)?;
+    ensure!(await_until(SOON, || live_ids(world).len() == 1), "it is not listed");
+    let id = live_ids(world).remove(0);
+    let listening = || dir(world, &id).join("control.sock").exists();
+    ensure!(await_until(SOON, listening), "its keeper does not listen");
+    let listed = say(world, place, &["ps", "--json"])?.json()?;
+    ensure!(listed[0]["id"] == id.as_str(), "it is not seen: {listed}");
+    ensure!(listed[0]["state"] == "running", "it is {}", listed[0]["state"]);
+    if place.cage == Cage::Tree {
+        ensure!(listed[0]["processes"] == 0, "pids of another namespace are shown: {listed}");
+    }
+    tell(world, place, &["sweep"])?;
+    let shell = |p: &Process| p.comm == "sh" && p.command.contains("never");
+    ensure!(world.survivors().iter().any(shell), "a sweep has touched it");
+    say(world, place, &["stop", &id])?.expect(0)?;
+    nobody(world).or_else(|_| world.expect_extinct(SOON))?;
+    world.wait(&inside, SOON)?;
+    all_clean(world)
+}
