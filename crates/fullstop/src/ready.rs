@@ -41,17 +41,19 @@ pub enum Ready {
 }
 
 impl Ready {
-    async fn is(&self, run: &Run) -> bool {
-        match self {
-            Ready::Line(text) => run
-                .output()
-                .is_ok_and(|(out, err)| out.lines().chain(err.lines()).any(|l| l.contains(text))),
+    /// An error, where there is no output to look into.
+    async fn is(&self, run: &Run) -> Result<bool> {
+        Ok(match self {
+            Ready::Line(text) => {
+                let (out, err) = run.output()?;
+                out.lines().chain(err.lines()).any(|line| line.contains(text))
+            }
             Ready::File(path) => Path::new(path).exists(),
             Ready::Port(port) => {
                 TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await.is_ok()
                     || TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.is_ok()
             }
-        }
+        })
     }
 }
 
@@ -62,8 +64,8 @@ impl Run {
         let until = Instant::now() + patience;
         loop {
             // Asked before, or its last words would be missed.
-            let over = self.standing()? == Standing::Over;
-            if timeout_at(until, ready.is(self)).await.unwrap_or(false) {
+            let over = self.standing()? != Standing::Live;
+            if timeout_at(until, ready.is(self)).await.unwrap_or(Ok(false))? {
                 return Ok(());
             }
             if over {

@@ -2,7 +2,6 @@
 
 use crate::command::commission_run;
 use crate::error::{Error, Result};
-use crate::host::own_executable;
 use crate::runs::Runs;
 use crate::status::{Process, Status, members};
 use crate::stop::{self, Progress};
@@ -191,7 +190,7 @@ impl Run {
             store: self.runs.path().to_owned(),
             ground: Ground::Back,
         };
-        commission_run(&self.runs, &own_executable()?, &commission).await
+        commission_run(&self.runs, commission).await
     }
 
     /// Forgets a run that is over.

@@ -1,6 +1,6 @@
 //! How a run stands, as it is shown.
 
-use fullstop_cage::linux::{Process as Seen, below, inside, now};
+use fullstop_cage::linux::{Process as Seen, below, identify, inside, now};
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::words::Moment;
@@ -80,6 +80,8 @@ impl Status {
         let standing = store.standing(id).ok()?;
         match store.record(id) {
             Ok(record) => Some(from_record(record, standing)),
+            // It is being written just now.
+            Err(_) if standing == Standing::Live => None,
             Err(error) => damaged(store, id, &error),
         }
     }
@@ -152,8 +154,9 @@ pub(crate) fn members(record: &RecordFile) -> Vec<Seen> {
     }
     match (&record.cgroup, record.keeper) {
         (Some(cgroup), _) => inside(cgroup),
-        (None, Some(keeper)) => below(keeper.pid),
-        (None, None) => Vec::new(),
+        // Its pid may have passed on to a stranger.
+        (None, Some(keeper)) if identify(keeper.pid) == Some(keeper) => below(keeper.pid),
+        (None, _) => Vec::new(),
     }
 }
 

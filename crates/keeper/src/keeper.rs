@@ -357,7 +357,7 @@ impl Keeper<'_> {
             Request::Kill { .. } => self.engine.tell(Input::Kill),
             Request::Signal { signal, .. } if self.engine.is_unborn() => self.early.push(signal),
             Request::Signal { signal, .. } => self.engine.tell(Input::Forward(signal)),
-            Request::Watch => {}
+            Request::Watch { .. } => {}
         }
         self.accepted()
     }

@@ -146,7 +146,10 @@ impl Lost {
             return Found::WouldEnd { alive: 0 };
         }
         let mut report = self.report(Verdict::Ended, Some(Proof::Rebooted), None);
-        report.reason = Reason::Rebooted;
+        if report.reason == Reason::KeeperDied {
+            report.reason = Reason::Rebooted;
+        }
+        report.error = Some("the machine was started anew while the run was live".to_owned());
         self.finish(0, report)
     }
 

@@ -60,6 +60,12 @@ impl fmt::Display for StoreError {
                 "{} belongs to uid {owner}; set FULLSTOP_DIR to a directory of your own",
                 path.display()
             ),
+            StoreError::Shared { path } => write!(
+                f,
+                "{} is open to others and holds other things; set FULLSTOP_DIR to a directory of \
+                 its own",
+                path.display()
+            ),
             StoreError::Io { what, path, source } => {
                 write!(f, "cannot {what} {}: {}", path.display(), plain(source))
             }

@@ -85,6 +85,11 @@ impl Store {
             return Err(StoreError::Foreign { path: path.to_owned(), owner: stat.st_uid });
         }
         if stat.st_mode & 0o077 != 0 {
+            // Somebody's home is not ours to close.
+            let ours = |name: &String| matches!(name.as_str(), "runs" | "live" | "groups");
+            if !root.names()?.iter().all(ours) {
+                return Err(StoreError::Shared { path: path.to_owned() });
+            }
             let narrowed = rustix::fs::chmod(path, Mode::RWXU);
             narrowed.map_err(|errno| StoreError::io("make private", path, errno))?;
         }
