@@ -128,13 +128,17 @@ impl Group {
             let mut stops = JoinSet::new();
             for run in members {
                 stops.spawn(async move {
-                    let stopped = run.stop_for(reason, |_| ()).await;
-                    stopped.map_err(|error| format!("{}: {error}", run.id()))
+                    match run.stop_for(reason, |_| ()).await {
+                        // It saw the close, and left no trace.
+                        Err(_) if !run.dir().exists() => Ok(None),
+                        Err(error) => Err(format!("{}: {error}", run.id())),
+                        Ok(report) => Ok(Some(report)),
+                    }
                 });
             }
             while let Some(stopped) = stops.join_next().await {
                 match stopped {
-                    Ok(Ok(report)) => whole.reports.push(report),
+                    Ok(Ok(report)) => whole.reports.extend(report),
                     Ok(Err(why)) => whole.errors.push(why),
                     Err(error) => whole.errors.push(error.to_string()),
                 }

@@ -16,6 +16,10 @@ pub enum StoreError {
         path: PathBuf,
         owner: u32,
     },
+    /// The directory is open to others, and holds more than what is ours.
+    Shared {
+        path: PathBuf,
+    },
     Io {
         what: &'static str,
         path: PathBuf,
