@@ -48,6 +48,14 @@ fn own_world(world: &World, id: &str) -> Outcome<Value> {
 const COMMANDS: [&[&str]; 4] =
     [&["ps"], &["sweep"], &["start", "--", "true"], &["sweep", "--json"]];
 
+/// Nobody but the leader is there any more: what was started to sweep has swept.
+fn alone(world: &World, found: &Who) -> Outcome {
+    let alone = || world.survivors().iter().all(|process| process.pid == found.leader.pid);
+    ensure!(await_until(SOON, alone), "others are still there");
+    ensure!(alive(&found.leader), "it was touched");
+    Ok(())
+}
+
 /// It is left alone, with everybody in it, until it is where it belongs.
 fn elsewhere(world: &mut World, place: Place, field: &str, value: &Value) -> Outcome {
     let _never = Lines::create(world, "never")?;
@@ -58,7 +66,7 @@ fn elsewhere(world: &mut World, place: Place, field: &str, value: &Value) -> Out
     let before = record(world, &id)?;
     for words in COMMANDS {
         say(world, place, words)?.expect(0)?;
-        ensure!(alive(&found.leader), "{words:?} has touched it");
+        alone(world, &found).context(format!("after {words:?}"))?;
     }
     let said = tell(world, place, &["sweep"])?;
     ensure!(said.contains("left alone") && said.contains(&id), "it said {said:?}");
@@ -126,8 +134,8 @@ fn other_boot_of_other(world: &mut World, place: Place) -> Outcome {
     set_world(world, &id, "machine", &json!("other"))?;
     for words in COMMANDS {
         say(world, place, words)?.expect(0)?;
+        alone(world, &found).context(format!("after {words:?}"))?;
     }
-    ensure!(alive(&found.leader), "it was touched");
     ensure!(live_ids(world).contains(&id), "it was put away");
     for field in ["boot", "machine"] {
         set_world(world, &id, field, &own[field])?;
