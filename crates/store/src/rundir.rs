@@ -75,7 +75,11 @@ impl RunDir {
     /// Takes over what keeper and guard have left; nothing, if one of them lives,
     /// or somebody else sweeps it.
     pub(crate) fn take_over(id: &Id, root: Dir, dir: Dir) -> Result<Option<RunDir>> {
-        let lock = dir.open_file(LOCK, OFlags::RDWR)?;
+        let lock = match dir.open_file(LOCK, OFlags::RDWR) {
+            // Somebody has finished it just now.
+            Err(error) if error.is_missing() => return Ok(None),
+            opened => opened?,
+        };
         let why = |error| StoreError::io("lock", &dir.path.join(LOCK), error);
         let ours = try_lock(lock.as_fd(), SWEEP).map_err(why)?
             && !is_locked(lock.as_fd(), LIVE).map_err(why)?
