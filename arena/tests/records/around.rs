@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use arena::{
-    Outcome, Process, Registry, Signal, Spawned, World, await_until, ensure, millis, seconds,
+    Need, Outcome, Process, Registry, Signal, Spawned, World, await_until, ensure, millis, seconds,
     send_signal,
 };
 
@@ -21,7 +21,6 @@ pub fn register(registry: &mut Registry) {
         ("stopped-again-and-again", stopped_again),
         ("guard-does-nothing", guard_does_nothing),
         ("guard-stopped-keeper-killed", guard_stopped),
-        ("slow-keeper", slow_keeper),
         ("hung-while-stopping", hung_while_stopping),
         ("young-and-hung", young),
         ("others-do-not-wait", others),
@@ -29,6 +28,8 @@ pub fn register(registry: &mut Registry) {
     ] {
         add(registry, &format!("around::{name}"), &EVERYWHERE, &[], play);
     }
+    let needs = [Need::Program("strace")];
+    add(registry, "around::slow-keeper", &EVERYWHERE, &needs, slow_keeper);
 }
 
 /// A deaf leader, and a deaf one in a session of its own.
@@ -172,9 +173,6 @@ fn guard_stopped(world: &mut World, place: Place) -> Outcome {
 
 /// A keeper whose every look at its descriptors takes three seconds.
 fn slow_keeper(world: &mut World, place: Place) -> Outcome {
-    if !std::path::Path::new("/usr/bin/strace").exists() {
-        return Ok(());
-    }
     let Deaf { id, who, _never } = deaf(world, place)?;
     let mut strace = world.command("strace");
     strace.args(["-qq", "-o", "/dev/null", "-e", "trace=?accept4,recvfrom"]);

@@ -95,7 +95,7 @@ impl Chance {
 
 fn chaos(world: &mut World, place: Place) -> Outcome {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seed = number("FULLSTOP_CHAOS_SEED").unwrap_or(clock.as_micros() as u64 % 1_000_000_000);
+    let seed = number("FULLSTOP_CHAOS_SEED").unwrap_or(clock.subsec_nanos().into());
     let salt = EVERYWHERE.iter().position(|&other| other == place).unwrap_or(0) as u64;
     let mut bus = Bus::start(world, place)?;
     let mut tally = Tally::default();

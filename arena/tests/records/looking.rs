@@ -270,7 +270,7 @@ fn no_such(world: &mut World, place: Place) -> Outcome {
     }
     ensure!(leaders.iter().all(super::desk::alive), "somebody was stopped by no name of theirs");
     // One unknown among the known: the known are stopped, the status says so.
-    let unique = &one[..prefix.len() + 1];
+    let unique = &one[..=prefix.len()];
     let said = say(world, place, &["stop", unique, "no-such"])?;
     said.expect_one_line(125, "no-such")?;
     ensure!(!super::desk::alive(&leaders[0]), "a prefix of one run did not stop it");

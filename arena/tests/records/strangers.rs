@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use arena::{Context, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal};
+use arena::{
+    Context, Need, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal,
+};
 
 use super::desk::{
     QUIET, alive, all_clean, expect_over, lose, nobody, say, start, swept_proof, tell, who,
@@ -14,12 +16,13 @@ pub fn register(registry: &mut Registry) {
     for (name, play) in [
         ("older-than-the-run", older as fn(&mut World, Place) -> Outcome),
         ("child-of-another", child_of_another),
-        ("in-another-cgroup", other_cgroup),
         ("another-runs-marker", other_marker),
         ("marker-of-a-live-run", live_marker),
     ] {
         add(registry, &format!("strangers::{name}"), &EVERYWHERE, &[], play);
     }
+    let needs = [Need::Cgroup];
+    add(registry, "strangers::in-another-cgroup", &EVERYWHERE, &needs, other_cgroup);
 }
 
 /// Everything that might end a lost run, none of which may touch a stranger.
@@ -66,8 +69,9 @@ fn older(world: &mut World, place: Place) -> Outcome {
 fn wait_a_tick(than: &Process) -> Outcome {
     let later = || {
         let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
-        let seconds = uptime.split(' ').next().and_then(|word| word.parse::<f64>().ok());
-        seconds.is_some_and(|seconds| seconds * 100.0 > than.start_ticks as f64 + 2.0)
+        // Hundredths of a second, which is what the clock ticks.
+        let ticks = uptime.split(' ').next().and_then(|word| word.replace('.', "").parse().ok());
+        ticks.is_some_and(|ticks: u64| ticks > than.start_ticks + 2)
     };
     ensure!(await_until(SOON, later), "the clock stands still");
     Ok(())
@@ -110,7 +114,7 @@ fn child_of_another(world: &mut World, place: Place) -> Outcome {
 
 /// Orphaned to the same ancestor, younger, with the marker, but in another cgroup.
 fn other_cgroup(world: &mut World, place: Place) -> Outcome {
-    let Some(cgroup) = world.cgroup().cloned() else { return Ok(()) };
+    let cgroup = world.cgroup().cloned().context("no cgroup")?;
     let _never = Lines::create(world, "never")?;
     let id = start(world, place, &[], &["sh", "-c", QUIET])?;
     who(world, &id)?;

@@ -8,8 +8,8 @@ use arena::{
 };
 
 use super::desk::{
-    QUIET, Who, alive, all_clean, ask, behead, census, counted, dir, edit, expect_over, live_ids,
-    lose, names, nobody, proof, record, run_ids, say, start, swept_proof, tell, who, zoo,
+    Who, alive, all_clean, ask, behead, census, counted, dir, edit, expect_over, live_ids, lose,
+    names, nobody, proof, record, run_ids, say, start, swept_proof, tell, who, zoo,
 };
 use crate::kit::{Cage, EVERYWHERE, Launch, Lines, Place, SOON, add, children, no_cgroup};
 
@@ -78,18 +78,14 @@ fn lost(world: &mut World, place: Place, options: &[&str]) -> Outcome<Lost> {
         counted(world, &id, &pids)?;
     }
     behead(&found)?;
-    ensure!(members.iter().all(alive), "somebody died with the keeper");
     Ok(Lost { id, who: found, members, _never: never })
 }
 
 fn next(world: &mut World, place: Place, words: &[&str]) -> Outcome {
-    let lost = lost(world, place, &["--name", "lost"])?;
-    let other = words.contains(&"other");
-    if other {
-        start(world, place, &["--name", "other"], &["sh", "-c", QUIET])?;
-        // Starting it has swept already; what is lost now is another one.
-        nobody(world).err().context("the other does not live")?;
+    if words.contains(&"other") {
+        start(world, place, &["--name", "other"], &["sleep", "100"])?;
     }
+    let lost = lost(world, place, &["--name", "lost"])?;
     let said = say(world, place, words)?;
     match words[0] {
         "wait" => said.expect(137)?,
@@ -208,18 +204,19 @@ fn live_ones(world: &mut World, place: Place) -> Outcome {
         let id = start(world, place, &[], &["sh", "-c", script])?;
         live.push((who(world, &id)?, id));
     }
-    // One of them has only its guard, one only its keeper, for a moment.
     let lost = {
         let mut ready = Lines::create(world, "ready")?;
         let never = Lines::create(world, "never")?;
         let id = start(world, place, &[], &["sh", "-c", TWO])?;
         ready.expect("up")?;
-        lose(world, &id)?;
+        behead(&who(world, &id)?)?;
         (id, never)
     };
     for words in [&["sweep"][..], &["ps"], &["sweep"], &["start", "--", "true"]] {
         say(world, place, words)?.expect(0)?;
     }
+    // Those that live sweep once they are settled, and one of them may be at it.
+    ensure!(await_until(SOON, || !live_ids(world).contains(&lost.0)), "it is still listed");
     expect_over(world, &lost.0, "keeper-died", swept_proof(place))?;
     for (who, id) in &live {
         for process in [&who.guard, &who.keeper, &who.leader] {

@@ -16,9 +16,10 @@ pub fn register(registry: &mut Registry) {
     for (name, play) in [
         (
             "another-pid-namespace",
-            (|w, p| elsewhere(w, p, "pid_namespace", json!(1))) as fn(&mut World, Place) -> Outcome,
+            (|w, p| elsewhere(w, p, "pid_namespace", &json!(1)))
+                as fn(&mut World, Place) -> Outcome,
         ),
-        ("another-machine", |w, p| elsewhere(w, p, "machine", json!("other"))),
+        ("another-machine", |w, p| elsewhere(w, p, "machine", &json!("other"))),
         ("another-boot", another_boot),
         ("another-boot-of-another-machine", other_boot_of_other),
         ("a-damaged-record", damaged_record),
@@ -47,17 +48,25 @@ fn own_world(world: &World, id: &str) -> Outcome<Value> {
 const COMMANDS: [&[&str]; 4] =
     [&["ps"], &["sweep"], &["start", "--", "true"], &["sweep", "--json"]];
 
+/// Nobody but the leader is there any more: what was started to sweep has swept.
+fn alone(world: &World, found: &Who) -> Outcome {
+    let alone = || world.survivors().iter().all(|process| process.pid == found.leader.pid);
+    ensure!(await_until(SOON, alone), "others are still there");
+    ensure!(alive(&found.leader), "it was touched");
+    Ok(())
+}
+
 /// It is left alone, with everybody in it, until it is where it belongs.
-fn elsewhere(world: &mut World, place: Place, field: &str, value: Value) -> Outcome {
+fn elsewhere(world: &mut World, place: Place, field: &str, value: &Value) -> Outcome {
     let _never = Lines::create(world, "never")?;
     let id = start(world, place, &[], &["sh", "-c", QUIET])?;
     let found = lose(world, &id)?;
     let own = own_world(world, &id)?;
-    set_world(world, &id, field, &value)?;
+    set_world(world, &id, field, value)?;
     let before = record(world, &id)?;
     for words in COMMANDS {
         say(world, place, words)?.expect(0)?;
-        ensure!(alive(&found.leader), "{words:?} has touched it");
+        alone(world, &found).context(format!("after {words:?}"))?;
     }
     let said = tell(world, place, &["sweep"])?;
     ensure!(said.contains("left alone") && said.contains(&id), "it said {said:?}");
@@ -125,8 +134,8 @@ fn other_boot_of_other(world: &mut World, place: Place) -> Outcome {
     set_world(world, &id, "machine", &json!("other"))?;
     for words in COMMANDS {
         say(world, place, words)?.expect(0)?;
+        alone(world, &found).context(format!("after {words:?}"))?;
     }
-    ensure!(alive(&found.leader), "it was touched");
     ensure!(live_ids(world).contains(&id), "it was put away");
     for field in ["boot", "machine"] {
         set_world(world, &id, field, &own[field])?;
@@ -157,6 +166,8 @@ fn with_others(
     listed.expect(0)?;
     ensure!(listed.out.contains(&live), "the live one is hidden: {}", listed.out);
     expect_gone(&gone.leader, SOON)?;
+    // The sweep of the live one may be at it.
+    ensure!(await_until(SOON, || !live_ids(world).contains(&lost)), "it is still listed");
     expect_over(world, &lost, "keeper-died", swept_proof(place))?;
     ensure!(alive(&kept.leader) && alive(&kept.keeper), "the live one was touched");
     tell(world, place, &["stop", &live])?;
@@ -170,6 +181,7 @@ fn damaged_record(world: &mut World, place: Place) -> Outcome {
         fs::write(dir(world, id).join("record.json"), "{\"version\": 1, \"id\n").context("damage")
     })?;
     expect_gone(&hurt.leader, SOON)?;
+    ensure!(await_until(SOON, || live_ids(world).is_empty()), "it is still listed");
     expect_over(world, &broken, "keeper-died", swept_proof(place))?;
     nobody(world)?;
     all_clean(world)
@@ -181,6 +193,7 @@ fn damaged_spec(world: &mut World, place: Place) -> Outcome {
         fs::write(dir(world, id).join("spec.json"), "no JSON at all\n").context("damage")
     })?;
     expect_gone(&hurt.leader, SOON)?;
+    ensure!(await_until(SOON, || live_ids(world).is_empty()), "it is still listed");
     expect_over(world, &broken, "keeper-died", swept_proof(place))?;
     nobody(world)?;
     all_clean(world)

@@ -22,6 +22,8 @@ pub struct Ledger {
     record: RecordFile,
     /// What could not be appended yet.
     events: Vec<Event>,
+    /// Whoever wrote before us was cut short.
+    taken_over: bool,
     /// Why the record on disk is older than ours.
     behind: Option<StoreError>,
 }
@@ -40,7 +42,8 @@ impl Ledger {
             run.abandon();
             return Err(error);
         }
-        Ok(Ledger { run, record: RecordFile::first(file), events: Vec::new(), behind: None })
+        let record = RecordFile::first(file);
+        Ok(Ledger { run, record, events: Vec::new(), taken_over: false, behind: None })
     }
 
     /// Listens for orders, and joins the group: from here on the run can be stopped
@@ -123,6 +126,7 @@ impl Ledger {
 
     /// The guard begins where the keeper was cut short.
     pub fn reload(&mut self) {
+        self.taken_over = true;
         if let Ok(record) = self.run.read_record()
             && record.generation == self.record.generation
         {
@@ -137,7 +141,13 @@ impl Ledger {
     pub fn report(&mut self, report: &Report) -> Option<String> {
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
-        self.event(What::end(report));
+        // The keeper may have told the end, and no more.
+        let told = if self.taken_over { self.run.last_event() } else { None };
+        let same =
+            |event: Event| event.generation == report.generation && event.what == What::end(report);
+        if !told.is_some_and(same) {
+            self.event(What::end(report));
+        }
         self.write();
         if self.record.state.is_over() && self.behind.is_none() {
             self.behind = self.run.finish().err();

@@ -14,6 +14,7 @@ use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, What};
 use fullstop_store::{Result, RunDir, Standing, Store, StoreError};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -88,6 +89,14 @@ pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
             Lost::read(run).map_or_else(|why| Found::LeftAlone { why }, |lost| lost.end(mode)),
         ),
     }
+}
+
+/// Whoever was killed counts until it is dead, though nothing leads to it any more: its
+/// parent may have died before it.
+fn keep_the_dying(found: &mut Vec<Held>, before: Vec<Held>) {
+    let again: HashSet<i32> = found.iter().map(Held::pid).collect();
+    let dying = |held: &Held| held.stat().is_some_and(|stat| stat.is_alive());
+    found.extend(before.into_iter().filter(|held| !again.contains(&held.pid()) && dying(held)));
 }
 
 struct Lost {
@@ -195,7 +204,7 @@ impl Lost {
     /// Kills whoever is found until a whole search finds nobody.
     fn kill(mut self, remains: &mut Remains, mut found: Vec<Held>, patience: Duration) -> Found {
         let until = now() + patience;
-        let mut killed = std::collections::HashSet::new();
+        let mut killed = HashSet::new();
         let mut taken = None;
         let mut clean = 0;
         // In a cgroup the kernel counts; elsewhere it is searched.
@@ -221,7 +230,8 @@ impl Lost {
                 sleep(NAP);
             }
             let born = last_born();
-            found = remains.find(&self.marked());
+            let before = std::mem::replace(&mut found, remains.find(&self.marked()));
+            keep_the_dying(&mut found, before);
             // A search during which nobody was born has missed nobody.
             let quiet = born.is_some() && born == last_born();
             let certain = quiet || self.record.cgroup.is_some();
@@ -267,7 +277,14 @@ impl Lost {
         }
     }
 
-    fn finish(&mut self, killed: usize, report: Report) -> Found {
+    fn finish(&mut self, killed: usize, mut report: Report) -> Found {
+        // A keeper that told the end, and was cut short after it, told the truth.
+        if let Some(Event { generation, what: What::Ended { reason, exit, proof }, .. }) =
+            self.run.last_event()
+            && generation == self.record.generation
+        {
+            report = Report { reason, exit, proof, ..report };
+        }
         match self.write(&report).and_then(|()| self.run.finish()) {
             Ok(()) => Found::Ended { killed, report: Box::new(report) },
             Err(error) => Found::LeftAlone { why: error.to_string() },
@@ -285,7 +302,10 @@ impl Lost {
         let event = Event { at: unix_ms(), id, generation, what: What::end(report) };
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
-        self.run.append(&[event])?;
+        let same = |last: Event| last.generation == generation && last.what == event.what;
+        if !self.run.last_event().is_some_and(same) {
+            self.run.append(&[event])?;
+        }
         self.run.write_record(&self.record)
     }
 }

@@ -171,6 +171,14 @@ impl RunDir {
         })
     }
 
+    /// What was last told, by whoever was cut short after it.
+    pub fn last_event(&self) -> Option<Event> {
+        use std::io::Read as _;
+        let mut text = String::new();
+        self.dir.open_file(EVENTS, OFlags::RDONLY).ok()?.read_to_string(&mut text).ok()?;
+        serde_json::from_str(text.lines().last()?).ok()
+    }
+
     /// A file for output.
     pub fn append_to(&self, name: &str) -> Result<File> {
         self.dir.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)
