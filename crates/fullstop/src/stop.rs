@@ -230,23 +230,26 @@ async fn go_around(run: &Run, mut tell: impl FnMut(Progress)) -> Result<Report> 
     if !record.world.is_here() {
         return Err(Error::Elsewhere(run.id().to_string()));
     }
-    tell(Progress::GoingAround(match send(record.keeper.as_ref(), Signal::KILL) {
-        true => "the keeper does not answer: it is killed, its guard takes over",
-        false => "the keeper does not answer, and is not there to be killed",
+    tell(Progress::GoingAround(if send(record.keeper.as_ref(), Signal::KILL) {
+        "the keeper does not answer: it is killed, its guard takes over"
+    } else {
+        "the keeper does not answer, and is not there to be killed"
     }));
     if let Some(report) = watch_record(run, Instant::now() + TAKE_OVER).await? {
         return Ok(report);
     }
-    tell(Progress::GoingAround(match send(record.guard.as_ref(), Signal::CONT) {
-        true => "the guard is silent: it is continued",
-        false => "the guard is silent, and is not there to be continued",
+    tell(Progress::GoingAround(if send(record.guard.as_ref(), Signal::CONT) {
+        "the guard is silent: it is continued"
+    } else {
+        "the guard is silent, and is not there to be continued"
     }));
     if let Some(report) = watch_record(run, Instant::now() + LAST_STEP).await? {
         return Ok(report);
     }
-    tell(Progress::GoingAround(match send(record.guard.as_ref(), Signal::KILL) {
-        true => "the guard does nothing: it is killed, the cage is swept",
-        false => "the guard cannot be killed from here",
+    tell(Progress::GoingAround(if send(record.guard.as_ref(), Signal::KILL) {
+        "the guard does nothing: it is killed, the cage is swept"
+    } else {
+        "the guard cannot be killed from here"
     }));
     let swept = watch_record(run, Instant::now() + LAST_STEP).await?;
     swept.ok_or_else(|| Error::TimedOut(format!("run {} cannot be ended from here", run.id())))
