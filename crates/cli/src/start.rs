@@ -45,7 +45,10 @@ pub fn restart(ids: &[String]) -> Result<(), Fail> {
     for id in ids {
         let restarted = runs.find(id).and_then(|run| blocking::wait(run.restart()));
         match restarted {
-            Ok(run) => print(&format!("{} generation {}\n", run.id(), run.generation()))?,
+            Ok(run) => {
+                let generation = run.generation().unwrap_or_default();
+                print(&format!("{} generation {generation}\n", run.id()))?;
+            }
             Err(error) => {
                 complain(format!("{id}: {error}"));
                 failed = Some(Fail::silent(error.status()));

@@ -99,8 +99,11 @@ impl Group {
 
     /// From here on nothing can start in it; everything in it is stopped.
     pub async fn close(&self) -> Result<GroupReport> {
-        self.name.close(self.runs.store().root())?;
-        self.stop_all(true, Reason::GroupClosed).await
+        // Even if that cannot be written (a full disk), what is in it is stopped.
+        let closed = self.name.close(self.runs.store().root());
+        let whole = self.stop_all(closed.is_ok(), Reason::GroupClosed).await?;
+        closed?;
+        Ok(whole)
     }
 
     /// Lets runs start in it again.
@@ -116,10 +119,9 @@ impl Group {
         let mut whole = GroupReport { group, closed, reports: Vec::new(), errors: Vec::new() };
         loop {
             let known = |run: &Run| {
-                whole
-                    .reports
-                    .iter()
-                    .any(|report| report.id == *run.id() && report.generation == run.generation())
+                whole.reports.iter().any(|report| {
+                    report.id == *run.id() && Some(report.generation) == run.generation()
+                })
             };
             let members: Vec<Run> = self.members()?.into_iter().filter(|run| !known(run)).collect();
             if members.is_empty() || !whole.errors.is_empty() {

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
@@ -52,10 +53,24 @@ fn hand_over_now(executable: &Path, commission: &Commission) -> Result<UnixStrea
     text.push(b'\n');
     let (mut line, mut first) = spawned;
     let told = line.write_all(&text);
-    // It exits as soon as the guard is on its own.
-    let _ = first.wait();
+    let_go(&mut first);
     told.map_err(Error::io("tell the keeper what to run"))?;
     Ok(line)
+}
+
+/// It exits as soon as the guard is on its own. What does not is no keeper.
+fn let_go(first: &mut std::process::Child) {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const LOOK_EVERY: Duration = Duration::from_micros(200);
+    let until = Instant::now() + PATIENCE;
+    while matches!(first.try_wait(), Ok(None)) {
+        if Instant::now() > until {
+            let _ = first.kill();
+            let _ = first.wait();
+            return;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 fn spawn(executable: &Path) -> std::io::Result<(UnixStream, std::process::Child)> {

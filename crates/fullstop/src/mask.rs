@@ -25,10 +25,32 @@ const MASK: &str = "••••••";
 /// ```
 pub fn masked(name: &str, value: &str) -> String {
     let name = name.to_uppercase();
-    if !value.is_empty() && SECRET.iter().any(|word| name.contains(word)) {
+    let named = SECRET.iter().any(|word| name.contains(word));
+    if !value.is_empty() && (named || looks_secret(value)) {
         return MASK.to_owned();
     }
     without_password(value).unwrap_or_else(|| value.to_owned())
+}
+
+/// Whatever its variable is called.
+fn looks_secret(value: &str) -> bool {
+    const BEGINNINGS: [&str; 11] = [
+        "sk-",
+        "sk_",
+        "pk_",
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "github_pat_",
+        "glpat-",
+        "xox",
+        "AKIA",
+        "eyJ",
+    ];
+    const INSIDE: [&str; 4] = ["password=", "pwd=", "secret=", "private key"];
+    let lower = value.to_lowercase();
+    BEGINNINGS.iter().any(|start| value.starts_with(start))
+        || INSIDE.iter().any(|word| lower.contains(word))
 }
 
 /// A URL that names a user may name a password as well.

@@ -10,6 +10,7 @@ use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
 use fullstop_keeper::commission::Commission;
+use fullstop_keeper::sweep::{Found, Mode, sweep_one};
 use fullstop_keeper::{Ground, HostPolicy};
 use fullstop_store::format::{RecordFile, SpecFile};
 use fullstop_store::{Request, Standing};
@@ -41,26 +42,28 @@ use std::time::Duration;
 pub struct Run {
     runs: Runs,
     id: Id,
-    generation: u32,
+    /// Unknown, if nothing of it can be read.
+    generation: Option<u32>,
     /// Held for as long as this lives: its end tells the keeper of ours.
     _line: Option<Arc<UnixStream>>,
 }
 
 impl Run {
-    pub(crate) fn new(runs: Runs, id: Id, generation: u32) -> Run {
+    pub(crate) fn new(runs: Runs, id: Id, generation: Option<u32>) -> Run {
         Run { runs, id, generation, _line: None }
     }
 
     /// A run of ours, with the line to its keeper.
     pub(crate) fn hosted(runs: Runs, id: Id, generation: u32, line: UnixStream) -> Run {
-        Run { runs, id, generation, _line: Some(Arc::new(line)) }
+        Run { runs, id, generation: Some(generation), _line: Some(Arc::new(line)) }
     }
 
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    pub fn generation(&self) -> u32 {
+    /// Unknown, if its files cannot be read.
+    pub fn generation(&self) -> Option<u32> {
         self.generation
     }
 
@@ -120,7 +123,7 @@ impl Run {
         reason: Reason,
         tell: impl FnMut(Progress),
     ) -> Result<Report> {
-        let request = Request::Stop { generation: Some(self.generation), reason };
+        let request = Request::Stop { generation: self.generation, reason };
         stop::order(self, &request, tell).await
     }
 
@@ -131,19 +134,19 @@ impl Run {
 
     /// As [`Run::kill`], telling how it goes.
     pub async fn kill_with(&self, tell: impl FnMut(Progress)) -> Result<Report> {
-        let request = Request::Kill { generation: Some(self.generation) };
+        let request = Request::Kill { generation: self.generation };
         stop::order(self, &request, tell).await
     }
 
     /// Asks for a stop, and returns once that was accepted.
     pub async fn ask_to_stop(&self) -> Result<()> {
-        let request = Request::Stop { generation: Some(self.generation), reason: Reason::Stopped };
+        let request = Request::Stop { generation: self.generation, reason: Reason::Stopped };
         stop::accept(self, &request).await.map(drop)
     }
 
     /// Asks for the last step, and returns once that was accepted.
     pub async fn ask_to_kill(&self) -> Result<()> {
-        let request = Request::Kill { generation: Some(self.generation) };
+        let request = Request::Kill { generation: self.generation };
         stop::accept(self, &request).await.map(drop)
     }
 
@@ -162,7 +165,7 @@ impl Run {
 
     /// Sends a signal to its leader; it is no part of a stop.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
-        let request = Request::Signal { generation: Some(self.generation), signal };
+        let request = Request::Signal { generation: self.generation, signal };
         stop::accept(self, &request).await.map(drop)
     }
 
@@ -193,8 +196,16 @@ impl Run {
         commission_run(&self.runs, commission).await
     }
 
-    /// Forgets a run that is over.
+    /// Forgets a run that is over. One that nobody looks after is swept first; what
+    /// cannot be judged from here is forgotten all the same, since that was asked for.
     pub fn remove(&self) -> Result<()> {
-        Ok(self.runs.store().remove(&self.id)?)
+        let store = self.runs.store();
+        if self.standing()? == Standing::Lost {
+            let swept = sweep_one(store, &self.id, Mode::End).map(|swept| swept.found);
+            if let Some(Found::LeftAlone { .. }) = swept {
+                store.put_away(&self.id)?;
+            }
+        }
+        Ok(store.remove(&self.id)?)
     }
 }

@@ -96,8 +96,8 @@ impl Runs {
 
     /// The run as it is now: whatever is ordered is meant for this generation.
     pub(crate) fn run(&self, id: Id) -> Run {
-        let spec = self.store.spec(&id).map(|spec| spec.generation);
-        Run::new(self.clone(), id, spec.unwrap_or(1))
+        let known = self.store.record(&id).map(|record| record.generation);
+        Run::new(self.clone(), id, known.ok())
     }
 
     /// Ends every run whose keeper and guard are gone.

@@ -24,7 +24,7 @@ const TAKE_OVER: Duration = Duration::from_secs(1);
 /// What a guard that was continued may need for the last step.
 const LAST_STEP: Duration = Duration::from_secs(5);
 /// What a healthy keeper may need beyond its ladder and its last step.
-const SLACK: Duration = Duration::from_secs(2);
+const SLACK: Duration = Duration::from_millis(500);
 /// A stuck run is tried again every second.
 const TRIED_AGAIN: Duration = Duration::from_secs(2);
 /// How often it is looked at a record that nobody tells of.
@@ -141,11 +141,14 @@ async fn over(run: &Run) -> Result<Option<Report>> {
 /// for one may hit its successor.
 fn own_record(run: &Run) -> Result<RecordFile> {
     let record = run.record()?;
-    let (meant, now) = (run.generation(), record.generation);
-    if meant == now {
-        return Ok(record);
+    let now = record.generation;
+    match run.generation().filter(|meant| *meant != now) {
+        None => Ok(record),
+        Some(meant) => {
+            let why = format!("generation {meant} of run {} is gone; this is {now}", run.id());
+            Err(Error::Refused(why))
+        }
     }
-    Err(Error::Refused(format!("generation {meant} of run {} is gone; this is {now}", run.id())))
 }
 
 fn last_word(run: &Run, record: RecordFile) -> Result<Report> {
@@ -226,7 +229,11 @@ async fn go_around(run: &Run, mut tell: impl FnMut(Progress)) -> Result<Report> 
     if let Some(report) = watch_record(run, Instant::now()).await? {
         return Ok(report);
     }
-    let record = own_record(run)?;
+    // A damaged record still has a spec that names the cgroup.
+    let record = match own_record(run) {
+        Err(Error::Store(damage)) => run.spec().map(RecordFile::first).map_err(|_| damage)?,
+        other => other?,
+    };
     if !record.world.is_here() {
         return Err(Error::Elsewhere(run.id().to_string()));
     }
@@ -251,8 +258,15 @@ async fn go_around(run: &Run, mut tell: impl FnMut(Progress)) -> Result<Report> 
     } else {
         "the guard cannot be killed from here"
     }));
-    let swept = watch_record(run, Instant::now() + LAST_STEP).await?;
-    swept.ok_or_else(|| Error::TimedOut(format!("run {} cannot be ended from here", run.id())))
+    if let Some(report) = watch_record(run, Instant::now() + LAST_STEP).await? {
+        return Ok(report);
+    }
+    // Whoever holds the lock was never written down. Its members can be killed all
+    // the same, if there is a cgroup to do it by.
+    let killed = fullstop_keeper::sweep::kill_cgroup(&record);
+    let what = if killed { "its processes were killed, but" } else { "it may live on:" };
+    let id = run.id();
+    Err(Error::TimedOut(format!("run {id}: {what} its keeper can neither be asked nor replaced")))
 }
 
 /// Only to the very process that was written down. Without an inode of pidfs that
@@ -272,7 +286,7 @@ fn patience(run: &Run) -> Duration {
 pub(crate) async fn wait(run: &Run) -> Result<Report> {
     loop {
         let lock = run.runs().store().watch(run.id());
-        let watch = Request::Watch { generation: Some(run.generation()) };
+        let watch = Request::Watch { generation: run.generation() };
         let mut line = match accept(run, &watch).await {
             Ok(Accepted::Over(report)) => {
                 let_go_of(lock.as_ref(), &report).await;

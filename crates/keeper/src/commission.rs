@@ -97,11 +97,12 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
     let hosts = match spec.on_host_exit {
         HostPolicy::Ignore => Vec::new(),
         // A fork of the host may hold the line open.
-        _ => peer(&line)
-            .and_then(|host| Pid::from_raw(host.pid))
-            .and_then(watch_process)
-            .into_iter()
-            .collect(),
+        _ => match peer(&line).and_then(|host| Pid::from_raw(host.pid)) {
+            Some(host) => {
+                watch_process(host).map_err(|error| error.to_string())?.into_iter().collect()
+            }
+            None => Vec::new(),
+        },
     };
     let post = Post { mask, signals, terminal: None, hosts, host: Some(line) };
     guard(&mut spec, post).map(|_| ())

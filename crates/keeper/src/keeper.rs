@@ -367,7 +367,6 @@ impl Keeper<'_> {
             id: self.spec.id.clone(),
             generation: self.spec.generation,
             phase: Phase::of(&self.engine.state),
-            alive: self.engine.cage.census().len(),
         }
     }
 

@@ -37,7 +37,12 @@ impl Ledger {
         };
         let run =
             if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
-        let file = spec_file(spec, blueprint, started_at);
+        if run.generation_before() + 1 != spec.generation {
+            run.abandon();
+            return Err(StoreError::Live { path: store.run_path(&spec.id) });
+        }
+        let mut file = spec_file(spec, blueprint, started_at);
+        file.lock = run.lock_inode();
         if let Err(error) = run.write_spec(&file) {
             run.abandon();
             return Err(error);
@@ -85,7 +90,9 @@ impl Ledger {
         self.record.leader = leader.and_then(identify);
         self.record.keeper = identify(own_pid());
         self.record.guard = guard.and_then(identify);
-        if self.record.cage == CageKind::Tree && self.record.kin.is_none() {
+        // A root member can leave its cgroup, and is then looked for like any other.
+        let may_leave = rustix::process::geteuid().is_root();
+        if (self.record.cage == CageKind::Tree || may_leave) && self.record.kin.is_none() {
             self.record.kin = guard.and_then(kin_of);
         }
         self.write();
@@ -201,6 +208,7 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
         cage: spec.cage,
         cgroup: blueprint.cgroup().map(ToOwned::to_owned),
         kin: if blueprint.cgroup().is_none() { kin_of(own_pid()) } else { None },
+        lock: None,
         world: World::here().clone(),
         started_at,
     }

@@ -11,7 +11,7 @@ use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
-use fullstop_store::format::{Event, Phase, RecordFile, What};
+use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, What};
 use fullstop_store::{Result, RunDir, Standing, Store, StoreError};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -99,6 +99,29 @@ fn keep_the_dying(found: &mut Vec<Held>, before: Vec<Held>) {
     found.extend(before.into_iter().filter(|held| !again.contains(&held.pid()) && dying(held)));
 }
 
+/// The cgroup, if it is one that could have been made for this run: a record can be
+/// edited, and must not name somebody else's.
+fn own_cgroup(record: &RecordFile) -> Option<&Path> {
+    let own = cgroup_name(&record.id);
+    record.cgroup.as_deref().filter(|path| path.file_name() == Some(own.as_ref()))
+}
+
+/// Kills everybody in a run's cgroup, whoever looks after it. Returns whether there is
+/// such a cgroup, and nobody is left in it.
+pub fn kill_cgroup(record: &RecordFile) -> bool {
+    let Some(path) = own_cgroup(record).filter(|path| path.exists()) else { return false };
+    let remains = Remains::new(Some(path), Clues::default());
+    let until = now() + IN_PASSING;
+    loop {
+        let found = remains.find(&Marked::default());
+        if found.is_empty() || now() >= until {
+            return found.is_empty();
+        }
+        remains.kill(&found);
+        sleep(NAP);
+    }
+}
+
 struct Lost {
     run: RunDir,
     record: RecordFile,
@@ -115,6 +138,13 @@ impl Lost {
             other => other,
         };
         let record = record.map_err(|error| error.to_string())?;
+        if record.id != *run.id() {
+            return Err(format!("its record is that of run {}", record.id));
+        }
+        let copied = |spec: SpecFile| spec.lock.is_some() && spec.lock != run.lock_inode();
+        if run.read_spec().is_ok_and(copied) {
+            return Err("its directory is a copy, whose lock says nothing".to_owned());
+        }
         if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
             run.rejoin(&group);
         }
@@ -168,19 +198,12 @@ impl Lost {
         if self.record.world.machine != fullstop_store::World::here().machine {
             return Found::LeftAlone { why };
         }
-        let mut remains = Remains::new(self.cgroup(), Clues::default());
+        let mut remains = Remains::new(own_cgroup(&self.record), Clues::default());
         if mode == Mode::DryRun || !remains.remove_if_empty() {
             return Found::LeftAlone { why };
         }
         let report = self.report(Verdict::Ended, Some(Proof::CgroupEmpty), None);
         self.finish(0, report)
-    }
-
-    /// The cgroup, if it is one that could have been made for this run: a record can
-    /// be edited, and must not name somebody else's.
-    fn cgroup(&self) -> Option<&Path> {
-        let own = cgroup_name(&self.record.id);
-        self.record.cgroup.as_deref().filter(|path| path.file_name() == Some(own.as_ref()))
     }
 
     fn remains(&self) -> Remains {
@@ -193,12 +216,12 @@ impl Lost {
             since: kin.as_ref().map(|kin| kin.guard.start_ticks),
             line: kin.map(|kin| kin.line).unwrap_or_default(),
         };
-        Remains::new(self.cgroup(), clues)
+        Remains::new(own_cgroup(&self.record), clues)
     }
 
-    /// Only a cage without a cgroup is searched for by the marker.
+    /// Who cannot have left its cgroup is not searched for.
     fn marked(&self) -> Marked {
-        if self.record.cgroup.is_some() { Marked::default() } else { Marked::scan(MARKER) }
+        if self.record.kin.is_none() { Marked::default() } else { Marked::scan(MARKER) }
     }
 
     /// Kills whoever is found until a whole search finds nobody.
@@ -208,7 +231,8 @@ impl Lost {
         let mut taken = None;
         let mut clean = 0;
         // In a cgroup the kernel counts; elsewhere it is searched.
-        let mut needed = if self.record.cgroup.is_some() { 1 } else { CLEAN_SEARCHES };
+        let counted = self.record.kin.is_none();
+        let mut needed = if counted { 1 } else { CLEAN_SEARCHES };
         loop {
             clean = if found.is_empty() { clean + 1 } else { 0 };
             let round = remains.kill(&found);
@@ -234,7 +258,7 @@ impl Lost {
             keep_the_dying(&mut found, before);
             // A search during which nobody was born has missed nobody.
             let quiet = born.is_some() && born == last_born();
-            let certain = quiet || self.record.cgroup.is_some();
+            let certain = quiet || counted;
             needed = if certain { 1 } else { CLEAN_SEARCHES };
         }
     }

@@ -29,7 +29,8 @@ impl Dir {
     }
 
     pub fn below(&self, name: &str) -> Result<Dir> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        // A link would lead to what is not ours.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = self.path.join(name);
         let fd = openat(&self.fd, name, flags, Mode::empty())
             .map_err(|errno| StoreError::io("open", &path, errno))?;

@@ -36,6 +36,9 @@ pub struct SpecFile {
     /// How to find the members where there is no cgroup.
     #[serde(default)]
     pub kin: Option<Kin>,
+    /// The inode of the lock: the lock of a copied directory says nothing.
+    #[serde(default)]
+    pub lock: Option<u64>,
     pub world: World,
     /// Milliseconds since 1970.
     pub started_at: u64,

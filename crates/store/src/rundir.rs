@@ -141,6 +141,16 @@ impl RunDir {
         missing(RECORD) && (missing(SPEC) || self.dir.is_torn(SPEC))
     }
 
+    /// What tells this lock from that of a copy.
+    pub fn lock_inode(&self) -> Option<u64> {
+        fstat(&self.lock).ok().map(|stat| stat.st_ino)
+    }
+
+    /// The generation before this one; zero, if it is the first.
+    pub fn generation_before(&self) -> u32 {
+        self.before.as_ref().map_or(0, |before| before.generation)
+    }
+
     pub fn read_spec(&self) -> Result<SpecFile> {
         self.dir.read(SPEC)
     }
@@ -331,13 +341,21 @@ pub(crate) fn watch(root: &Dir, id: &Id) -> Option<Watched> {
     lock.ok().map(Watched)
 }
 
+/// One that somebody has taken off the list lives on if its lock is held. (Whoever
+/// finishes a run removes that too.)
+fn unlisted(root: &Dir, id: &Id) -> Standing {
+    let lock = root.open_file(&format!("runs/{id}/{LOCK}"), OFlags::RDONLY);
+    let held = |lock: File| is_locked(lock.as_fd(), LIVE).unwrap_or(false);
+    if lock.is_ok_and(held) { Standing::Live } else { Standing::Over }
+}
+
 /// How a run stands, by its lock alone.
 pub(crate) fn standing(root: &Dir, id: &Id) -> Result<Standing> {
     // A probe needs no right to write: the disk may be read-only.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let path = root.path.join(listing(id));
     match rustix::fs::openat(&root.fd, listing(id).as_str(), flags, rustix::fs::Mode::empty()) {
-        Err(Errno::NOENT) => Ok(Standing::Over),
+        Err(Errno::NOENT) => Ok(unlisted(root, id)),
         Err(errno) => Err(StoreError::io("open", &path, errno)),
         Ok(lock) => match is_locked(lock.as_fd(), LIVE) {
             Ok(true) => Ok(Standing::Live),

@@ -150,6 +150,18 @@ impl Store {
         RunDir::take_over(id, self.own_root()?, self.run(id)?)
     }
 
+    /// Takes a run off the list that nobody looks after, whatever its record says.
+    pub fn put_away(&self, id: &Id) -> Result<()> {
+        match self.run(id) {
+            // Its directory is gone; there is only the listing.
+            Err(error) if error.is_missing() => self.root.remove(&rundir::listing(id)),
+            _ => match self.take_over(id)? {
+                Some(mut run) => run.finish(),
+                None => Err(StoreError::Live { path: self.run_path(id) }),
+            },
+        }
+    }
+
     fn run(&self, id: &Id) -> Result<Dir> {
         self.root.below(&format!("runs/{id}"))
     }
@@ -279,7 +291,12 @@ impl Store {
     /// Removes a run that is over. Its lock is held meanwhile, against a restart, and
     /// goes last.
     pub fn remove(&self, id: &Id) -> Result<()> {
-        let dir = self.run(id)?;
+        let dir = match self.run(id) {
+            Err(error) if error.is_missing() && !rundir::is_listed(&self.root, id)? => {
+                return Ok(());
+            }
+            other => other?,
+        };
         let live = || StoreError::Live { path: dir.path.clone() };
         let _held = rundir::hold(&self.root, &dir, id)?;
         if rundir::is_listed(&self.root, id)? {

@@ -53,7 +53,6 @@ pub enum Reply {
         id: Id,
         generation: u32,
         phase: Phase,
-        alive: usize,
     },
     Refused {
         why: String,

@@ -1,5 +1,6 @@
 //! Where a pid means something: one machine, one boot, one pid namespace.
 
+use fullstop_cage::linux::is_proc_usable;
 use rustix::fs::{Mode, OFlags, open, stat};
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
@@ -24,13 +25,16 @@ impl World {
     }
 
     pub fn is_here(&self) -> bool {
-        self == World::here()
+        // What cannot be told is not the same.
+        self == World::here() && !self.boot.is_empty() && is_proc_usable()
     }
 
     /// This machine, before it was last started.
     pub fn is_before_reboot(&self) -> bool {
         let here = World::here();
-        self.machine == here.machine && self.boot != here.boot
+        self.machine == here.machine
+            && self.boot != here.boot
+            && !(self.boot.is_empty() || here.boot.is_empty())
     }
 }
 

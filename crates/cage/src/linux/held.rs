@@ -211,14 +211,26 @@ pub fn watch_parent(parent: i32) -> io::Result<Option<OwnedFd>> {
             opened => Ok(Some(opened?)),
         };
     }
-    // It died meanwhile; the end of an abandoned pipe says the same.
-    let (abandoned, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    Ok(Some(abandoned))
+    // It died meanwhile.
+    abandoned().map(Some)
 }
 
-/// A descriptor that becomes readable when that process dies. It is only watched.
-pub fn watch_process(pid: Pid) -> Option<OwnedFd> {
-    pidfd_open(pid, PidfdFlags::empty()).ok()
+/// A descriptor that becomes readable when that process dies, or is already. It is
+/// only watched.
+pub fn watch_process(pid: Pid) -> io::Result<Option<OwnedFd>> {
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::SRCH) => abandoned().map(Some),
+        // Before kernel 5.3 nobody can tell; the line still does.
+        Err(Errno::NOSYS) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// The end of an abandoned pipe, which reads like somebody who died.
+fn abandoned() -> io::Result<OwnedFd> {
+    let (end, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    Ok(end)
 }
 
 /// The id of the cgroup we are in, which is also the inode of its directory

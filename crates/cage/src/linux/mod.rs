@@ -35,6 +35,7 @@ pub use kin::{descendants, is_alive};
 pub use lock::{is_locked, try_lock};
 pub use origin::{Origin, disguise};
 pub use peer::{Peer, peer};
+pub use procfs::is_usable as is_proc_usable;
 pub use program::candidates;
 pub use remains::{Clues, Marked, Remains, cgroup_of, last_born, members};
 pub use signals::{Heard, Mask, Signals, die_of, hold, leave, shield, stop_self_by};

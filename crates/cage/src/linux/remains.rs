@@ -92,7 +92,11 @@ impl Remains {
             let in_place = |pid| self.clues.place.is_some() && self.clues.place == cgroup_of(pid);
             Held::known(known, |pid| carries(pid) || in_place(pid))
         }));
-        found.extend(self.suspects(marked));
+        // Init takes orphans, and so does whoever has taken a known one: not every
+        // ancestor of the guard, who may have started a stranger with a copied marker.
+        let mut reapers = HashSet::from([1]);
+        reapers.extend(found.iter().filter_map(Held::stat).map(|stat| stat.ppid));
+        found.extend(self.suspects(marked, &reapers));
         found.retain(|held| {
             held.stat().is_some_and(|stat| stat.is_alive()) && seen.insert(held.pid())
         });
@@ -107,15 +111,18 @@ impl Remains {
     /// By the marker, and where they stand: not older than the leader, in the cgroup
     /// it was born in, and orphaned to one of the guard's ancestors if at all. What
     /// desktop buses and `at` copy the marker to stands elsewhere.
-    fn suspects(&self, marked: &Marked) -> Vec<Held> {
-        let (Some(place), Some(since)) = (&self.clues.place, self.clues.since) else {
-            return Vec::new();
+    fn suspects(&self, marked: &Marked, reapers: &HashSet<i32>) -> Vec<Held> {
+        let Some(since) = self.clues.since else { return Vec::new() };
+        // Who has left a cgroup of its own may be in any other.
+        let at_place = |pid: i32| {
+            self.cgroup.is_some()
+                || self.clues.place.is_some() && self.clues.place == cgroup_of(pid)
         };
         let ours = |stat: &Stat, value: &str| {
             self.is_meant(value)
                 && stat.start_ticks >= since
-                && cgroup_of(stat.pid).as_ref() == Some(place)
-                && self.stands_in_line(stat, marked)
+                && at_place(stat.pid)
+                && self.stands_in_line(stat, marked, reapers)
         };
         let candidates = marked.0.values().filter(|(stat, value)| ours(stat, value));
         let key = format!("{}=", self.clues.variable);
@@ -130,7 +137,7 @@ impl Remains {
             .collect()
     }
 
-    fn stands_in_line(&self, stat: &Stat, marked: &Marked) -> bool {
+    fn stands_in_line(&self, stat: &Stat, marked: &Marked, reapers: &HashSet<i32>) -> bool {
         /// Deeper than any tree.
         const DEEPEST: usize = 10_000;
         let mut above = stat.ppid;
@@ -142,7 +149,8 @@ impl Remains {
         }
         let ancestor = self.clues.line.iter().find(|identity| identity.pid == above);
         let now = procfs::stat(above);
-        matches!((ancestor, now), (Some(then), Some(now)) if then.start_ticks == now.start_ticks)
+        reapers.contains(&above)
+            && matches!((ancestor, now), (Some(then), Some(now)) if then.start_ticks == now.start_ticks)
     }
 
     /// Kills whoever is there.

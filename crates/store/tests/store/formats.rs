@@ -154,6 +154,7 @@ fn specs() -> impl Strategy<Value = SpecFile> {
                 cgroup,
                 cage,
                 kin,
+                lock: Some(7),
                 generation,
                 started_at,
                 ..spec

@@ -87,6 +87,7 @@ pub fn spec(id: &Id, name: Option<&str>) -> SpecFile {
         cage: Wanted::Auto,
         cgroup: None,
         kin: None,
+        lock: None,
         world: World::here().clone(),
         started_at: EPOCH_MS,
     }
