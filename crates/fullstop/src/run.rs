@@ -205,6 +205,10 @@ impl Run {
             if let Some(Found::LeftAlone { .. }) = swept {
                 store.put_away(&self.id)?;
             }
+            // There was only the listing.
+            if !self.dir().exists() {
+                return Ok(());
+            }
         }
         Ok(store.remove(&self.id)?)
     }

@@ -291,12 +291,7 @@ impl Store {
     /// Removes a run that is over. Its lock is held meanwhile, against a restart, and
     /// goes last.
     pub fn remove(&self, id: &Id) -> Result<()> {
-        let dir = match self.run(id) {
-            Err(error) if error.is_missing() && !rundir::is_listed(&self.root, id)? => {
-                return Ok(());
-            }
-            other => other?,
-        };
+        let dir = self.run(id)?;
         let live = || StoreError::Live { path: dir.path.clone() };
         let _held = rundir::hold(&self.root, &dir, id)?;
         if rundir::is_listed(&self.root, id)? {

@@ -57,6 +57,7 @@ fn a_spec() {
     assert_eq!(spec.plan.on_exit, OnExit::Wait);
     assert_eq!(spec.plan.timeout, Some(Duration::from_millis(3_600_500)));
     assert_eq!(spec.cage, Wanted::Auto);
+    assert_eq!(spec.lock, Some(4711));
     assert!(spec.cgroup.is_some_and(|path| path.ends_with("fullstop-0r3v8x2k7m4pq")));
     assert_eq!(spec.world.machine, "0123456789abcdef0123456789abcdef");
     assert_eq!(spec.world.pid_namespace, 4_026_531_836);
