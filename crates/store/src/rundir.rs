@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub const SPEC: &str = "spec.json";
 pub const RECORD: &str = "record.json";
@@ -237,6 +238,30 @@ pub(crate) fn listing(id: &Id) -> String {
 /// The address of a run's keeper while the directory is held.
 pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", dir.fd.as_raw_fd()))
+}
+
+/// Removes the lock and the socket of a run that is not listed; whether nothing else was
+/// ever there. What has changed a moment ago may be in the making, and is left.
+pub(crate) fn tidy(dir: &Dir) -> bool {
+    const YOUNG: Duration = Duration::from_secs(10);
+    let names = dir.names().unwrap_or_default();
+    let left = |name: &&String| *name == LOCK || *name == SOCKET;
+    let aged = || {
+        let changed = std::fs::metadata(&dir.path).and_then(|meta| meta.modified());
+        changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG))
+    };
+    let is_blank = names.iter().all(|name| name == LOCK);
+    if !(is_blank || names.iter().any(|name| left(&name))) || !aged() {
+        return false;
+    }
+    let held = |lock: File| is_locked(lock.as_fd(), LIVE).unwrap_or(true);
+    if dir.open_file(LOCK, OFlags::RDWR).is_ok_and(held) {
+        return false;
+    }
+    for name in names.iter().filter(left) {
+        let _ = dir.remove(name);
+    }
+    is_blank
 }
 
 /// The lock of an unfinished run, held open to be looked at: it outlives its name.
