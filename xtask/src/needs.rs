@@ -21,8 +21,11 @@ pub const TESTS: &[Need] = &[
     need("fsfreeze", "util-linux", "the frozen filesystem"),
     need("mkfs.ext4", "e2fsprogs", "the frozen filesystem"),
     need("strace", "strace", "fault injection"),
-    need("bash", "bash", "the terminal tests"),
-    need("tmux", "tmux", "the terminal tests"),
+    need("bash", "bash", "the terminal tests, the completions"),
+    need("zsh", "zsh", "the completions for zsh"),
+    need("fish", "fish", "the completions for fish"),
+    need("groff", "groff-base", "the man pages"),
+    need("mandoc", "mandoc", "the man pages"),
 ];
 
 pub const PEERS: &[Need] = &[

@@ -81,8 +81,8 @@ impl Options {
 
 pub fn run(options: &Options) -> Outcome<bool> {
     let start = Instant::now();
+    needs::provide(needs::TESTS);
     if options.wants(Part::Arena) {
-        needs::provide(needs::TESTS);
         needs::limits_of_this_machine();
     }
     let mut steps = Vec::new();

@@ -3,6 +3,7 @@
 #![no_main]
 
 mod demo;
+mod doctor;
 mod fail;
 mod print;
 mod ps;
@@ -13,7 +14,7 @@ mod stop;
 mod tidy;
 mod watch;
 
-use fail::{FAILED, Fail, complain};
+use fail::{Fail, complain};
 use fullstop::{Ending, Order};
 use fullstop_cli::args::{self, Call, Man, UsageError};
 use fullstop_cli::{completions, help, man};
@@ -58,7 +59,7 @@ fn other(call: Call) -> Result<(), Fail> {
         Call::Rm { ids } => tidy::rm(&ids),
         Call::Prune(options) => tidy::prune(&options),
         Call::Sweep { dry_run, json } => tidy::sweep(dry_run, json),
-        Call::Doctor { .. } => Err(Fail { why: "not built yet".to_owned(), status: FAILED }),
+        Call::Doctor { json } => doctor::doctor(json),
         Call::Demo => demo::demo(),
         Call::Help(command) => print::print(&help::text(command)),
         Call::Version => print::print(concat!("fullstop ", env!("CARGO_PKG_VERSION"), "\n")),

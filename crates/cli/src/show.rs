@@ -42,7 +42,7 @@ fn text(run: &Run) -> Result<String, Fail> {
     status.name.iter().for_each(|name| line("name", name.clone()));
     status.group.iter().for_each(|group| line("group", group.clone()));
     line("generation", status.generation.to_string());
-    line("command", status.command.join(" "));
+    line("command", status.command.join(" ").replace(char::is_control, " "));
     let reason = status.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
     line("state", format!("{}{reason}", status.state));
     line("started", format!("{} ({} ago)", when(status.started_at), age(since(status.started_at))));

@@ -73,7 +73,7 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
                 } else if !options.quiet {
                     print(&line(&report))?;
                 }
-                if report.state == Verdict::Stuck {
+                if is_stuck(&report) {
                     name_survivors(&report);
                     status = Some(STUCK);
                 }
@@ -105,6 +105,10 @@ fn name_survivors(report: &Report) {
     }
 }
 
+fn is_stuck(report: &Report) -> bool {
+    report.state == Verdict::Stuck
+}
+
 pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
     if as_json {
         json(report)?;
@@ -114,10 +118,10 @@ pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
         print(&format!("{lines}group {} {done}: {} ended\n", report.group, report.reports.len()))?;
         report.errors.iter().for_each(complain);
     }
-    report.reports.iter().filter(|report| report.state == Verdict::Stuck).for_each(name_survivors);
+    report.reports.iter().filter(|report| is_stuck(report)).for_each(name_survivors);
     match report {
         report if report.is_clean() => Ok(()),
-        report if report.errors.is_empty() => Err(Fail::silent(STUCK)),
+        report if report.reports.iter().any(is_stuck) => Err(Fail::silent(STUCK)),
         _ => Err(Fail::silent(FAILED)),
     }
 }

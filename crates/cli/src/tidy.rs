@@ -36,12 +36,14 @@ pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
 pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let swept = if dry_run { runs.sweep_dry()? } else { runs.sweep()? };
+    let emptied = if dry_run { Vec::new() } else { runs.remove_empty_cgroups() };
     if as_json {
         json(&swept)?;
-    } else if swept.is_empty() {
+    } else if swept.is_empty() && emptied.is_empty() {
         print("nothing to sweep\n")?;
     } else {
         print(&swept.iter().map(line).collect::<String>())?;
+        lines(emptied.iter().map(|path| format!("removed the empty cgroup {}", path.display())))?;
     }
     let stuck = swept.iter().any(|swept| matches!(swept.found, Found::Stuck { .. }));
     if stuck { Err(Fail::silent(STUCK)) } else { Ok(()) }

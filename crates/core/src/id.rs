@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 /// Seven letters of time (32 ticks a second, good for 34 years), six of chance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Id(String);
 
 /// Crockford's base 32: digits sort before letters, and no letter looks like a digit.
@@ -39,6 +40,21 @@ fn push_letters(text: &mut String, value: u64, count: u32) {
 /// Not an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoId;
+
+impl fmt::Display for NoId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not the id of a run")
+    }
+}
+
+/// An id names a directory, so that nothing else may pass for one.
+impl TryFrom<String> for Id {
+    type Error = NoId;
+
+    fn try_from(text: String) -> Result<Id, NoId> {
+        text.parse()
+    }
+}
 
 impl FromStr for Id {
     type Err = NoId;

@@ -13,10 +13,17 @@ use crate::run::Run;
 
 /// Does what was asked for, to its end, on this thread.
 ///
-/// ```no_run
-/// let run = fullstop::Runs::open()?.find("research")?;
-/// let report = fullstop::blocking::wait(run.kill())?;
-/// # Ok::<(), fullstop::Error>(())
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-blocking-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, blocking};
+///
+/// let run = blocking::spawn(Command::new("true").runs(&runs))?;
+/// let report = blocking::wait(run.wait())?;
+/// assert_eq!(report.exit, Some(fullstop::Exit::Code(0)));
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn wait<T>(what: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -1,7 +1,7 @@
 //! What to run, and how.
 
 use crate::error::{Error, Result};
-use crate::host::{hand_over, own_executable};
+use crate::host::hand_over;
 use crate::line::Line;
 use crate::run::Run;
 use crate::runs::Runs;
@@ -20,13 +20,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A command to be run so that stopping it stops everything it starts.
 ///
-/// ```no_run
-/// # async fn example() -> fullstop::Result<()> {
-/// let run = fullstop::Command::new("claude").arg("-p").arg("fix the tests").spawn().await?;
-/// let report = run.stop().await?;
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-command-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, blocking};
+///
+/// let command = Command::new("sh").args(["-c", "sleep 60 & sleep 60"]).name("research");
+/// let run = blocking::spawn(command.runs(&runs))?;
+/// let report = blocking::wait(run.stop())?;
 /// assert!(report.proof.is_some());
-/// # Ok(())
-/// # }
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Command {
@@ -215,8 +220,13 @@ impl Command {
     }
 
     async fn begin(self, ground: Ground) -> Result<Run> {
-        let runs = self.runs.clone().map_or_else(Runs::open, Ok)?;
-        let keeper = self.keeper.clone().map_or_else(own_executable, Ok)?;
+        let mut runs = self.runs.clone().map_or_else(Runs::open, Ok)?;
+        if let Some(keeper) = &self.keeper {
+            runs = runs.with_keeper(keeper);
+        }
+        // Before anything is begun.
+        runs.keeper()?;
+        check_name(self.name.as_deref())?;
         let commission = Commission {
             id: new_id(),
             generation: 1,
@@ -232,13 +242,14 @@ impl Command {
             store: runs.path().to_owned(),
             ground,
         };
-        commission_run(&runs, &keeper, &commission).await
+        commission_run(&runs, commission).await
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.
     /// To be called while there is one thread. Returns how to end.
     pub fn run_here(self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
         let plan = self.plan()?;
+        check_name(self.name.as_deref())?;
         Ok(fullstop_keeper::run(Spec {
             id: new_id(),
             name: self.name,
@@ -280,12 +291,8 @@ impl Command {
 }
 
 /// Hands a commission to a keeper and waits until the command runs.
-pub(crate) async fn commission_run(
-    runs: &Runs,
-    keeper: &std::path::Path,
-    commission: &Commission,
-) -> Result<Run> {
-    let mut line = Line::new(hand_over(keeper, commission)?)?;
+pub(crate) async fn commission_run(runs: &Runs, commission: Commission) -> Result<Run> {
+    let mut line = Line::new(hand_over(&runs.keeper()?, commission).await?)?;
     let failed = |why: &str| Error::Failed { status: 125, why: why.to_owned() };
     match line.hear().await.map_err(Error::io("hear the keeper"))? {
         Some(Reply::Accepted { id, generation, .. }) => {
@@ -295,6 +302,20 @@ pub(crate) async fn commission_run(
         Some(Reply::Failed { status, why }) => Err(Error::Failed { status, why }),
         Some(_) => Err(failed("the keeper answered strangely")),
         None => Err(failed("the keeper died before the command ran")),
+    }
+}
+
+/// A name is typed and shown.
+fn check_name(name: Option<&str>) -> Result<()> {
+    const LONGEST: usize = 100;
+    match name {
+        Some(name)
+            if name.is_empty() || name.len() > LONGEST || name.contains(char::is_control) =>
+        {
+            let why = format!("{name:?} is no name: it is empty, too long, or cannot be shown");
+            Err(Error::Unfit(why))
+        }
+        _ => Ok(()),
     }
 }
 

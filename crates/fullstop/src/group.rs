@@ -11,13 +11,20 @@ use tokio::task::JoinSet;
 
 /// A named set of runs, nested by path: `plan/research`.
 ///
-/// ```no_run
-/// # async fn example() -> fullstop::Result<()> {
-/// let plan = fullstop::Runs::open()?.group("plan")?;
-/// let report = plan.close().await?;
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-group-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, blocking};
+///
+/// let command = || Command::new("sleep").arg("60").runs(&runs).group("plan/research");
+/// let run = blocking::start(command()?)?;
+/// let report = blocking::wait(runs.group("plan")?.close())?;
 /// assert!(report.is_clean());
-/// # Ok(())
-/// # }
+/// assert!(blocking::start(command()?).is_err(), "nothing can start in it any more");
+/// # drop(run);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Group {
@@ -27,14 +34,18 @@ pub struct Group {
 
 /// How a group was stopped, as one.
 ///
-/// ```no_run
-/// # async fn example() -> fullstop::Result<()> {
-/// let report = fullstop::Runs::open()?.group("plan")?.stop().await?;
-/// for run in &report.reports {
-///     println!("{}: {}", run.id, run.state);
-/// }
-/// # Ok(())
-/// # }
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-groupreport-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, blocking};
+///
+/// blocking::start(Command::new("sleep").arg("60").runs(&runs).group("plan")?)?;
+/// let report = blocking::wait(runs.group("plan")?.stop())?;
+/// assert_eq!(report.reports.len(), 1);
+/// assert!(report.is_clean() && !report.closed);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupReport {
@@ -117,13 +128,17 @@ impl Group {
             let mut stops = JoinSet::new();
             for run in members {
                 stops.spawn(async move {
-                    let stopped = run.stop_for(reason, |_| ()).await;
-                    stopped.map_err(|error| format!("{}: {error}", run.id()))
+                    match run.stop_for(reason, |_| ()).await {
+                        // It saw the close, and left no trace.
+                        Err(_) if !run.dir().exists() => Ok(None),
+                        Err(error) => Err(format!("{}: {error}", run.id())),
+                        Ok(report) => Ok(Some(report)),
+                    }
                 });
             }
             while let Some(stopped) = stops.join_next().await {
                 match stopped {
-                    Ok(Ok(report)) => whole.reports.push(report),
+                    Ok(Ok(report)) => whole.reports.extend(report),
                     Ok(Err(why)) => whole.errors.push(why),
                     Err(error) => whole.errors.push(error.to_string()),
                 }

@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tokio::task::spawn_blocking;
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
@@ -35,8 +36,15 @@ pub(crate) fn own_executable() -> Result<PathBuf> {
     Ok(PathBuf::from("/proc/self/exe"))
 }
 
-/// Starts a keeper and tells it what to run. Returns the line to it.
-pub(crate) fn hand_over(executable: &Path, commission: &Commission) -> Result<UnixStream> {
+/// Starts a keeper and tells it what to run. Returns the line to it. It waits for the
+/// new process to read, which is no async task's business.
+pub(crate) async fn hand_over(executable: &Path, commission: Commission) -> Result<UnixStream> {
+    let executable = executable.to_owned();
+    let handed = spawn_blocking(move || hand_over_now(&executable, &commission)).await;
+    handed.map_err(|error| Error::Unfit(error.to_string()))?
+}
+
+fn hand_over_now(executable: &Path, commission: &Commission) -> Result<UnixStream> {
     let failed = Error::io("start a keeper");
     let spawned = spawn(executable).map_err(failed)?;
     let mut text =

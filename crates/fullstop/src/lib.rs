@@ -17,9 +17,11 @@
 
 pub mod blocking;
 mod command;
+mod doctor;
 mod error;
 mod group;
 mod host;
+mod leftover;
 mod line;
 mod many;
 mod mask;
@@ -30,6 +32,7 @@ mod status;
 mod stop;
 
 pub use command::{Agent, Command};
+pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{Error, Result};
 #[doc(hidden)]
 pub use fullstop_cage::entry;

@@ -10,14 +10,20 @@ use tokio::task::JoinSet;
 
 /// What is ordered.
 ///
-/// ```no_run
-/// # async fn example() -> fullstop::Result<()> {
-/// let live = fullstop::Runs::open()?.live()?;
-/// for (id, stopped) in fullstop::end_all(live, fullstop::Order::Kill, |_, _| ()).await {
-///     println!("{id}: {}", stopped?.state);
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-order-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, Order, blocking, end_all};
+///
+/// for _ in 0..3 {
+///     blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
 /// }
-/// # Ok(())
-/// # }
+/// let live = runs.live()?;
+/// let ended = blocking::wait(async { Ok(end_all(live, Order::Kill, |_, _| ()).await) })?;
+/// assert!(ended.len() == 3 && ended.into_iter().all(|(_, report)| report.is_ok()));
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {

@@ -16,12 +16,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What is waited for.
 ///
-/// ```no_run
-/// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
-/// let patience = std::time::Duration::from_secs(30);
-/// run.wait_ready(&fullstop::Ready::Port(8080), patience).await?;
-/// # Ok(())
-/// # }
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-ready-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, Ready, blocking};
+///
+/// let server = Command::new("sh").args(["-c", "echo listening; exec sleep 60"]).runs(&runs);
+/// let run = blocking::start(server)?;
+/// let ready = Ready::Line("listening".to_owned());
+/// blocking::wait(run.wait_ready(&ready, std::time::Duration::from_secs(30)))?;
+/// blocking::wait(run.stop())?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
@@ -34,17 +41,19 @@ pub enum Ready {
 }
 
 impl Ready {
-    async fn is(&self, run: &Run) -> bool {
-        match self {
-            Ready::Line(text) => run
-                .output()
-                .is_ok_and(|(out, err)| out.lines().chain(err.lines()).any(|l| l.contains(text))),
+    /// An error, where there is no output to look into.
+    async fn is(&self, run: &Run) -> Result<bool> {
+        Ok(match self {
+            Ready::Line(text) => {
+                let (out, err) = run.output()?;
+                out.lines().chain(err.lines()).any(|line| line.contains(text))
+            }
             Ready::File(path) => Path::new(path).exists(),
             Ready::Port(port) => {
                 TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await.is_ok()
                     || TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.is_ok()
             }
-        }
+        })
     }
 }
 
@@ -55,8 +64,8 @@ impl Run {
         let until = Instant::now() + patience;
         loop {
             // Asked before, or its last words would be missed.
-            let over = self.standing()? == Standing::Over;
-            if timeout_at(until, ready.is(self)).await.unwrap_or(false) {
+            let over = self.standing()? != Standing::Live;
+            if timeout_at(until, ready.is(self)).await.unwrap_or(Ok(false))? {
                 return Ok(());
             }
             if over {

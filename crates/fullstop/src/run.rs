@@ -2,7 +2,6 @@
 
 use crate::command::commission_run;
 use crate::error::{Error, Result};
-use crate::host::own_executable;
 use crate::runs::Runs;
 use crate::status::{Process, Status, members};
 use crate::stop::{self, Progress};
@@ -24,13 +23,19 @@ use std::time::Duration;
 /// Dropping the run that [`crate::Command::spawn`] returned stops it, unless
 /// `on_host_exit` says otherwise; one that was found or started lives on.
 ///
-/// ```no_run
-/// # async fn example() -> fullstop::Result<()> {
-/// let run = fullstop::Runs::open()?.find("research")?;
-/// let report = run.stop().await?;
-/// println!("{}: {:?}", report.state, report.proof);
-/// # Ok(())
-/// # }
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-run-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, blocking};
+///
+/// blocking::start(Command::new("sleep").arg("60").name("research").runs(&runs))?;
+/// let run = runs.find("research")?;
+/// assert_eq!(run.processes()?.len(), 1);
+/// let report = blocking::wait(run.stop())?;
+/// assert_eq!(report.reason, fullstop::Reason::Stopped);
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -185,7 +190,7 @@ impl Run {
             store: self.runs.path().to_owned(),
             ground: Ground::Back,
         };
-        commission_run(&self.runs, &own_executable()?, &commission).await
+        commission_run(&self.runs, commission).await
     }
 
     /// Forgets a run that is over.

@@ -2,13 +2,14 @@
 
 use crate::error::Result;
 use crate::group::Group;
+use crate::host::own_executable;
 use crate::run::Run;
 use crate::status::Status;
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Mode, Swept};
 use fullstop_store::format::Event;
 use fullstop_store::{Standing, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,17 +27,30 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Runs {
     store: Arc<Store>,
+    keeper: Option<PathBuf>,
 }
 
 impl Runs {
     /// Where they usually are: $FULLSTOP_DIR, or below $XDG_STATE_HOME.
     pub fn open() -> Result<Runs> {
-        Ok(Runs { store: Arc::new(Store::open()?) })
+        Ok(Runs { store: Arc::new(Store::open()?), keeper: None })
     }
 
     /// In this directory, which is made if need be.
     pub fn at(path: &Path) -> Result<Runs> {
-        Ok(Runs { store: Arc::new(Store::at(path)?) })
+        Ok(Runs { store: Arc::new(Store::at(path)?), keeper: None })
+    }
+
+    /// The executable to be the keeper of runs that are begun here: a `fullstop`
+    /// binary, or any program that calls [`crate::init`].
+    #[must_use]
+    pub fn with_keeper(mut self, executable: &Path) -> Runs {
+        self.keeper = Some(executable.to_owned());
+        self
+    }
+
+    pub(crate) fn keeper(&self) -> Result<PathBuf> {
+        self.keeper.clone().map_or_else(own_executable, Ok)
     }
 
     pub fn path(&self) -> &Path {
@@ -141,11 +155,16 @@ impl Runs {
 
 /// Ends every run of this user whose keeper and guard are gone.
 ///
-/// ```no_run
+/// ```standalone_crate
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-sweep-{}", std::process::id()));
+/// # fullstop::Runs::at(&dir)?;
+/// # // SAFETY: there is one thread.
+/// # unsafe { std::env::set_var("FULLSTOP_DIR", &dir) };
 /// for swept in fullstop::sweep()? {
 ///     println!("{}: {:?}", swept.id, swept.found);
 /// }
-/// # Ok::<(), fullstop::Error>(())
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn sweep() -> Result<Vec<Swept>> {
     Runs::open()?.sweep()

@@ -1,6 +1,6 @@
 //! How a run stands, as it is shown.
 
-use fullstop_cage::linux::{Process as Seen, below, inside, now};
+use fullstop_cage::linux::{Process as Seen, below, identify, inside, now};
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::words::Moment;
@@ -49,12 +49,19 @@ pub struct Status {
 
 /// One living process of a run, as it is shown.
 ///
-/// ```no_run
-/// let run = fullstop::Runs::open()?.find("claude")?;
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-process-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, blocking};
+///
+/// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
 /// for process in run.processes()? {
-///     println!("{} {}", process.pid, process.command);
+///     assert_eq!(process.command, "sleep 60");
 /// }
-/// # Ok::<(), fullstop::Error>(())
+/// blocking::wait(run.kill())?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Process {
@@ -73,36 +80,11 @@ impl Status {
         let standing = store.standing(id).ok()?;
         match store.record(id) {
             Ok(record) => Some(from_record(record, standing)),
-            // Not written yet; the spec tells as much as there is.
-            Err(error) if error.is_missing() => {
-                from_spec(store, id, standing).or_else(|| damaged(store, id, &error))
-            }
+            // It is being written just now.
+            Err(_) if standing == Standing::Live => None,
             Err(error) => damaged(store, id, &error),
         }
     }
-}
-
-fn from_spec(store: &Store, id: &Id, standing: Standing) -> Option<Status> {
-    let spec = store.spec(id).ok()?;
-    let processes = spec.cgroup.as_deref().map(inside).unwrap_or_default();
-    Some(Status {
-        id: spec.id,
-        name: spec.name,
-        group: spec.group,
-        generation: spec.generation,
-        state: if standing == Standing::Live { "starting" } else { "lost" }.to_owned(),
-        reason: None,
-        step: None,
-        step_left_ms: None,
-        age_ms: unix_ms().saturating_sub(spec.started_at),
-        processes: processes.len(),
-        cpu_ms: 0,
-        memory: processes.iter().map(Seen::memory).sum(),
-        command: spec.argv.iter().map(|word| word.0.to_string_lossy().into_owned()).collect(),
-        started_at: spec.started_at,
-        report: None,
-        damage: None,
-    })
 }
 
 fn from_record(record: RecordFile, standing: Standing) -> Status {
@@ -172,8 +154,9 @@ pub(crate) fn members(record: &RecordFile) -> Vec<Seen> {
     }
     match (&record.cgroup, record.keeper) {
         (Some(cgroup), _) => inside(cgroup),
-        (None, Some(keeper)) => below(keeper.pid),
-        (None, None) => Vec::new(),
+        // Its pid may have passed on to a stranger.
+        (None, Some(keeper)) if identify(keeper.pid) == Some(keeper) => below(keeper.pid),
+        (None, _) => Vec::new(),
     }
 }
 

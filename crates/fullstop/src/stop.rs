@@ -14,6 +14,7 @@ use fullstop_keeper::sweep::{Found, Mode, sweep_one};
 use fullstop_store::format::{Phase, RecordFile};
 use fullstop_store::{Reply, Request, Standing, Watched};
 use std::time::Duration;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// How long a keeper may take to answer.
@@ -24,20 +25,27 @@ const TAKE_OVER: Duration = Duration::from_secs(1);
 const LAST_STEP: Duration = Duration::from_secs(5);
 /// What a healthy keeper may need beyond its ladder and its last step.
 const SLACK: Duration = Duration::from_secs(2);
+/// A stuck run is tried again every second.
+const TRIED_AGAIN: Duration = Duration::from_secs(2);
 /// How often it is looked at a record that nobody tells of.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How a stop goes.
 ///
-/// ```no_run
-/// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
-/// run.stop_with(|progress| match progress {
-///     fullstop::Progress::Now { phase, alive } => println!("{}: {alive} alive", phase.word()),
-///     fullstop::Progress::GoingAround(what) => println!("{what}"),
-/// })
-/// .await?;
-/// # Ok(())
-/// # }
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-progress-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, Progress, blocking};
+///
+/// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
+/// let stop = run.stop_with(|progress| match progress {
+///     Progress::Now { phase, alive } => println!("{}: {alive} alive", phase.word()),
+///     Progress::GoingAround(what) => println!("{what}"),
+/// });
+/// blocking::wait(stop)?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub enum Progress {
@@ -58,7 +66,15 @@ pub(crate) async fn order(
     // Looked for while it has a name: the end takes that away.
     let lock = run.runs().store().watch(run.id());
     let report = match accept(run, request).await {
-        Ok(Accepted::By(line)) => {
+        // It is being tried again already; it is told once more how that goes.
+        Ok(Accepted::By(line, Phase::Stuck { .. })) => {
+            let until = Instant::now() + TRIED_AGAIN;
+            match follow(run, line, until, &mut tell).await? {
+                Some(report) => report,
+                None => last_word(run, own_record(run)?)?,
+            }
+        }
+        Ok(Accepted::By(line, _)) => {
             let until = Instant::now() + patience(run);
             match follow(run, line, until, &mut tell).await? {
                 Some(report) => report,
@@ -74,7 +90,8 @@ pub(crate) async fn order(
 }
 
 pub(crate) enum Accepted {
-    By(Line),
+    /// By the keeper of a run that stands so.
+    By(Line, Phase),
     /// There was nothing left to order.
     Over(Box<Report>),
 }
@@ -84,7 +101,7 @@ pub(crate) enum Accepted {
 pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
     let until = Instant::now() + ANSWER;
     loop {
-        if let Some(report) = over(run)? {
+        if let Some(report) = over(run).await? {
             return Ok(Accepted::Over(Box::new(report)));
         }
         match timeout_at(until, ask(run, request)).await {
@@ -92,7 +109,9 @@ pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
                 drop(line);
                 return Err(Error::Refused(why));
             }
-            Ok(Ok(Some((line, _)))) => return Ok(Accepted::By(line)),
+            Ok(Ok(Some((line, Reply::Accepted { phase, .. })))) => {
+                return Ok(Accepted::By(line, phase));
+            }
             // Not listening yet, or not any more: look again.
             Ok(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
             _ => {
@@ -110,16 +129,23 @@ async fn ask(run: &Run, request: &Request) -> std::io::Result<Option<(Line, Repl
 }
 
 /// The report of a run that is over, or of one that was lost and is swept now.
-fn over(run: &Run) -> Result<Option<Report>> {
+async fn over(run: &Run) -> Result<Option<Report>> {
     match run.standing()? {
         Standing::Live => Ok(None),
-        Standing::Lost => sweep_lost(run),
-        Standing::Over => match run.record() {
-            Ok(record) if record.generation >= run.generation() => last_word(run, record).map(Some),
-            Ok(_) => Ok(None),
-            Err(error) => Err(error),
-        },
+        Standing::Lost => sweep_lost(run).await,
+        Standing::Over => last_word(run, own_record(run)?).map(Some),
     }
+}
+
+/// The record, if it is of the generation that is meant: nothing that is ordered
+/// for one may hit its successor.
+fn own_record(run: &Run) -> Result<RecordFile> {
+    let record = run.record()?;
+    let (meant, now) = (run.generation(), record.generation);
+    if meant == now {
+        return Ok(record);
+    }
+    Err(Error::Refused(format!("generation {meant} of run {} is gone; this is {now}", run.id())))
 }
 
 fn last_word(run: &Run, record: RecordFile) -> Result<Report> {
@@ -127,8 +153,16 @@ fn last_word(run: &Run, record: RecordFile) -> Result<Report> {
     record.report.ok_or_else(none)
 }
 
-fn sweep_lost(run: &Run) -> Result<Option<Report>> {
-    match sweep_one(run.runs().store(), run.id(), Mode::End).map(|swept| swept.found) {
+/// It may take seconds, which belong to no async task.
+async fn sweep_lost(run: &Run) -> Result<Option<Report>> {
+    // A damaged record tells no generation, and is swept by its spec.
+    if let Err(refused @ Error::Refused(_)) = own_record(run) {
+        return Err(refused);
+    }
+    let (runs, id) = (run.runs().clone(), run.id().clone());
+    let sweep = move || sweep_one(runs.store(), &id, Mode::End);
+    let swept = spawn_blocking(sweep).await.map_err(|error| Error::Unfit(error.to_string()))?;
+    match swept.map(|swept| swept.found) {
         Some(Found::Ended { report, .. } | Found::Stuck { report }) => Ok(Some(*report)),
         Some(Found::LeftAlone { why }) => {
             Err(Error::Unfit(format!("run {} is lost: {why}", run.id())))
@@ -170,11 +204,11 @@ async fn let_go_of(lock: Option<&Watched>, report: &Report) {
 /// Looks at the record until it says how the run ended, or that it is stuck.
 async fn watch_record(run: &Run, until: Instant) -> Result<Option<Report>> {
     loop {
-        if let Some(report) = over(run)? {
+        if let Some(report) = over(run).await? {
             return Ok(Some(report));
         }
         if let Ok(RecordFile { state: Phase::Stuck { .. }, report: Some(report), .. }) =
-            run.record()
+            own_record(run)
         {
             return Ok(Some(report));
         }
@@ -189,34 +223,43 @@ async fn watch_record(run: &Run, until: Instant) -> Result<Option<Report>> {
 /// that its guard takes over; a guard that is silent is continued; if that fails it
 /// is killed too, and the cage is swept.
 async fn go_around(run: &Run, mut tell: impl FnMut(Progress)) -> Result<Report> {
-    if let Some(report) = over(run)? {
+    if let Some(report) = watch_record(run, Instant::now()).await? {
         return Ok(report);
     }
-    let record = run.record()?;
+    let record = own_record(run)?;
     if !record.world.is_here() {
         return Err(Error::Elsewhere(run.id().to_string()));
     }
-    tell(Progress::GoingAround("the keeper does not answer: it is killed, its guard takes over"));
-    send(record.keeper.as_ref(), Signal::KILL);
+    tell(Progress::GoingAround(if send(record.keeper.as_ref(), Signal::KILL) {
+        "the keeper does not answer: it is killed, its guard takes over"
+    } else {
+        "the keeper does not answer, and is not there to be killed"
+    }));
     if let Some(report) = watch_record(run, Instant::now() + TAKE_OVER).await? {
         return Ok(report);
     }
-    tell(Progress::GoingAround("the guard is silent: it is continued"));
-    send(record.guard.as_ref(), Signal::CONT);
+    tell(Progress::GoingAround(if send(record.guard.as_ref(), Signal::CONT) {
+        "the guard is silent: it is continued"
+    } else {
+        "the guard is silent, and is not there to be continued"
+    }));
     if let Some(report) = watch_record(run, Instant::now() + LAST_STEP).await? {
         return Ok(report);
     }
-    tell(Progress::GoingAround("the guard does nothing: it is killed, the cage is swept"));
-    send(record.guard.as_ref(), Signal::KILL);
+    tell(Progress::GoingAround(if send(record.guard.as_ref(), Signal::KILL) {
+        "the guard does nothing: it is killed, the cage is swept"
+    } else {
+        "the guard cannot be killed from here"
+    }));
     let swept = watch_record(run, Instant::now() + LAST_STEP).await?;
     swept.ok_or_else(|| Error::TimedOut(format!("run {} cannot be ended from here", run.id())))
 }
 
 /// Only to the very process that was written down. Without an inode of pidfs that
-/// cannot be told here, and nobody is signalled.
-fn send(identity: Option<&Identity>, signal: Signal) {
+/// cannot be told here, and nobody is signalled. Returns whether somebody was.
+fn send(identity: Option<&Identity>, signal: Signal) -> bool {
     let held = identity.and_then(|identity| Held::known(identity, |_| false));
-    let _ = held.map(|held| held.send(signal));
+    held.is_some_and(|held| held.send(signal).is_ok())
 }
 
 /// How long a stop may take: its ladder, its last step, and a little.
@@ -229,12 +272,13 @@ fn patience(run: &Run) -> Duration {
 pub(crate) async fn wait(run: &Run) -> Result<Report> {
     loop {
         let lock = run.runs().store().watch(run.id());
-        let mut line = match accept(run, &Request::Watch).await {
+        let watch = Request::Watch { generation: Some(run.generation()) };
+        let mut line = match accept(run, &watch).await {
             Ok(Accepted::Over(report)) => {
                 let_go_of(lock.as_ref(), &report).await;
                 return Ok(*report);
             }
-            Ok(Accepted::By(line)) => line,
+            Ok(Accepted::By(line, _)) => line,
             // A keeper that hangs may come back; whoever waits only waits.
             Err(Error::TimedOut(_)) => continue,
             Err(error) => return Err(error),

@@ -85,8 +85,9 @@ fn read(mut host: &UnixStream) -> Result<Commission, String> {
 fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
     let line: OwnedFd = host.try_clone().map_err(|error| error.to_string())?.into();
     let mut spec = spec(commission)?;
-    if let Ok(Fork::Parent(_)) = fork(Signal::CHLD).map_err(|error| error.to_string()) {
-        return Ok(());
+    match fork(Signal::CHLD).map_err(|error| format!("cannot fork: {error}"))? {
+        Fork::Parent(_) => return Ok(()),
+        Fork::Child => {}
     }
     let _ = rustix::process::setsid();
     let heard = heard_signals(false);

@@ -357,7 +357,7 @@ impl Keeper<'_> {
             Request::Kill { .. } => self.engine.tell(Input::Kill),
             Request::Signal { signal, .. } if self.engine.is_unborn() => self.early.push(signal),
             Request::Signal { signal, .. } => self.engine.tell(Input::Forward(signal)),
-            Request::Watch => {}
+            Request::Watch { .. } => {}
         }
         self.accepted()
     }
@@ -446,13 +446,13 @@ impl Keeper<'_> {
 
     /// Writes the state down and tells it to whoever watches.
     fn tell_watchers(&mut self, news: &News) {
-        if news.born && self.control.has_host() {
-            let reply = self.accepted();
-            self.control.tell_host(&reply);
-        }
         if let Some(ledger) = &mut self.ledger {
             ledger.state(&self.engine.state);
             ledger.catch_up();
+        }
+        if news.born && self.control.has_host() {
+            let reply = self.accepted();
+            self.control.tell_host(&reply);
         }
     }
 

@@ -39,10 +39,10 @@ impl Ledger {
             if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
         let file = spec_file(spec, blueprint, started_at);
         if let Err(error) = run.write_spec(&file) {
-            give_up(run, spec.generation);
+            run.abandon();
             return Err(error);
         }
-        let record = first_record(file);
+        let record = RecordFile::first(file);
         Ok(Ledger { run, record, events: Vec::new(), taken_over: false, behind: None })
     }
 
@@ -58,7 +58,7 @@ impl Ledger {
 
     /// Leaves no trace of a run, or of a generation, that never began.
     pub fn abandon(self) {
-        give_up(self.run, self.record.generation);
+        self.run.abandon();
     }
 
     pub fn descriptors(&self) -> [RawFd; 3] {
@@ -142,7 +142,7 @@ impl Ledger {
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
         // The keeper may have told the end, and no more.
-        let told = self.run.last_event().filter(|_| self.taken_over);
+        let told = if self.taken_over { self.run.last_event() } else { None };
         let same =
             |event: Event| event.generation == report.generation && event.what == What::end(report);
         if !told.is_some_and(same) {
@@ -179,11 +179,6 @@ impl Ledger {
     }
 }
 
-/// Of a generation that never began nothing stays but its predecessor.
-fn give_up(run: RunDir, generation: u32) {
-    if generation == 1 { run.abandon() } else { run.step_back() }
-}
-
 fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
     SpecFile {
         version: VERSION,
@@ -208,29 +203,6 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
         kin: if blueprint.cgroup().is_none() { kin_of(own_pid()) } else { None },
         world: World::here().clone(),
         started_at,
-    }
-}
-
-/// A record as far as the spec tells.
-pub fn first_record(file: SpecFile) -> RecordFile {
-    RecordFile {
-        version: VERSION,
-        id: file.id,
-        name: file.name,
-        group: file.group,
-        generation: file.generation,
-        command: file.argv.iter().map(|word| word.0.to_string_lossy().into_owned()).collect(),
-        state: Phase::Starting,
-        cage: if file.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree },
-        cgroup: file.cgroup,
-        kin: file.kin,
-        world: file.world,
-        keeper: None,
-        guard: None,
-        leader: None,
-        census: Vec::new(),
-        started_at: file.started_at,
-        report: None,
     }
 }
 

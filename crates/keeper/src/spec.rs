@@ -15,6 +15,11 @@ use std::path::PathBuf;
 /// What every member inherits unless it scrubs its environment.
 pub const MARKER: &str = "FULLSTOP_RUN";
 
+/// What a run's cgroup is called.
+pub fn cgroup_name(id: &Id) -> OsString {
+    format!("fullstop-{id}").into()
+}
+
 /// A run, as it was asked for.
 #[derive(Debug)]
 pub struct Spec {

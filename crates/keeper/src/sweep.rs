@@ -4,17 +4,18 @@
 //! holds a second lock on it, so that two sweeps do not meet. Records of another
 //! machine or pid namespace are left alone.
 
-use crate::ledger::{first_record, unix_ms};
-use crate::spec::MARKER;
+use crate::ledger::unix_ms;
+use crate::spec::{MARKER, cgroup_name};
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, last_born, members, now};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, What};
-use fullstop_store::{Result, RunDir, Standing, Store};
+use fullstop_store::{Result, RunDir, Standing, Store, StoreError};
 use serde::Serialize;
 use std::collections::HashSet;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -104,15 +105,14 @@ struct Lost {
 }
 
 impl Lost {
-    /// The record; what it cannot tell, the spec may.
     fn read(mut run: RunDir) -> std::result::Result<Lost, String> {
-        let spec = run.read_spec();
         let record = match run.read_record() {
-            Ok(record) if spec.as_ref().is_ok_and(|spec| spec.generation > record.generation) => {
-                spec.map(first_record)
+            // The spec still says where the cgroup is. One of a newer fullstop may
+            // mean other things by the same words.
+            Err(damage @ StoreError::Damaged { .. }) => {
+                run.read_spec().map(RecordFile::first).map_err(|_| damage)
             }
-            Err(error) => spec.map(first_record).map_err(|_| error),
-            ok => ok,
+            other => other,
         };
         let record = record.map_err(|error| error.to_string())?;
         if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
@@ -155,7 +155,10 @@ impl Lost {
             return Found::WouldEnd { alive: 0 };
         }
         let mut report = self.report(Verdict::Ended, Some(Proof::Rebooted), None);
-        report.reason = Reason::Rebooted;
+        if report.reason == Reason::KeeperDied {
+            report.reason = Reason::Rebooted;
+        }
+        report.error = Some("the machine was started anew while the run was live".to_owned());
         self.finish(0, report)
     }
 
@@ -165,12 +168,19 @@ impl Lost {
         if self.record.world.machine != fullstop_store::World::here().machine {
             return Found::LeftAlone { why };
         }
-        let mut remains = Remains::new(self.record.cgroup.as_deref(), Clues::default());
+        let mut remains = Remains::new(self.cgroup(), Clues::default());
         if mode == Mode::DryRun || !remains.remove_if_empty() {
             return Found::LeftAlone { why };
         }
         let report = self.report(Verdict::Ended, Some(Proof::CgroupEmpty), None);
         self.finish(0, report)
+    }
+
+    /// The cgroup, if it is one that could have been made for this run: a record can
+    /// be edited, and must not name somebody else's.
+    fn cgroup(&self) -> Option<&Path> {
+        let own = cgroup_name(&self.record.id);
+        self.record.cgroup.as_deref().filter(|path| path.file_name() == Some(own.as_ref()))
     }
 
     fn remains(&self) -> Remains {
@@ -183,7 +193,7 @@ impl Lost {
             since: kin.as_ref().map(|kin| kin.guard.start_ticks),
             line: kin.map(|kin| kin.line).unwrap_or_default(),
         };
-        Remains::new(self.record.cgroup.as_deref(), clues)
+        Remains::new(self.cgroup(), clues)
     }
 
     /// Only a cage without a cgroup is searched for by the marker.

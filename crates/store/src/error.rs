@@ -16,6 +16,10 @@ pub enum StoreError {
         path: PathBuf,
         owner: u32,
     },
+    /// The directory is open to others, and holds more than what is ours.
+    Shared {
+        path: PathBuf,
+    },
     Io {
         what: &'static str,
         path: PathBuf,
@@ -58,6 +62,12 @@ impl fmt::Display for StoreError {
             StoreError::Foreign { path, owner } => write!(
                 f,
                 "{} belongs to uid {owner}; set FULLSTOP_DIR to a directory of your own",
+                path.display()
+            ),
+            StoreError::Shared { path } => write!(
+                f,
+                "{} is open to others and holds other things; set FULLSTOP_DIR to a directory of \
+                 its own",
                 path.display()
             ),
             StoreError::Io { what, path, source } => {

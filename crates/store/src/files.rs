@@ -127,9 +127,13 @@ impl Dir {
         .map_err(|errno| StoreError::io("read", &self.path, errno))?;
         let entries =
             rustix::fs::Dir::new(fd).map_err(|errno| StoreError::io("read", &self.path, errno))?;
-        let names = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned));
-        Ok(names.filter(|name| !name.starts_with('.')).collect())
+        let mut names = Vec::new();
+        for entry in entries {
+            // Half a list would hide a member from whoever closes its group.
+            let entry = entry.map_err(|errno| StoreError::io("read", &self.path, errno))?;
+            let name = entry.file_name().to_str().ok().filter(|name| !name.starts_with('.'));
+            names.extend(name.map(str::to_owned));
+        }
+        Ok(names)
     }
 }

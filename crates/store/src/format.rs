@@ -81,6 +81,31 @@ pub struct RecordFile {
     pub report: Option<Report>,
 }
 
+impl RecordFile {
+    /// As far as the spec tells, before anything has happened.
+    pub fn first(spec: SpecFile) -> RecordFile {
+        RecordFile {
+            version: VERSION,
+            id: spec.id,
+            name: spec.name,
+            group: spec.group,
+            generation: spec.generation,
+            command: spec.argv.iter().map(|word| word.0.to_string_lossy().into_owned()).collect(),
+            state: Phase::Starting,
+            cage: if spec.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree },
+            cgroup: spec.cgroup,
+            kin: spec.kin,
+            world: spec.world,
+            keeper: None,
+            guard: None,
+            leader: None,
+            census: Vec::new(),
+            started_at: spec.started_at,
+            report: None,
+        }
+    }
+}
+
 /// The state as it is written down and told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]

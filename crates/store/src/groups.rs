@@ -4,7 +4,7 @@
 //! `closed` on the group and all above it, and only then spawn. Closing: write
 //! `closed`, then list and stop. A run either registers before the close, and is
 //! stopped by it, or sees the close and is refused. There is no lock between them,
-//! so that nobody starves. `tests/groups_model.rs` explores it.
+//! so that nobody starves. `tests/groups_model` explores it.
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
@@ -17,6 +17,9 @@ use std::str::FromStr;
 
 const MEMBERS: &str = ".members";
 const CLOSED: &str = ".closed";
+/// How often a directory is made anew that a prune removes at once. One that prunes in a
+/// loop wins nine of ten times.
+const TRIES: usize = 1000;
 
 /// A path of plain words: `plan/research`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +30,8 @@ impl FromStr for GroupName {
 
     fn from_str(text: &str) -> Result<GroupName> {
         const LONGEST_PART: usize = 100;
+        // Each is held open while those below are listed.
+        const DEEPEST: usize = 32;
         let plain = |letter: char| letter.is_alphanumeric() || "-_.:@+".contains(letter);
         let fine = |part: &str| {
             !part.is_empty()
@@ -34,6 +39,10 @@ impl FromStr for GroupName {
                 && part.len() <= LONGEST_PART
                 && part.chars().all(plain)
         };
+        if text.split('/').count() > DEEPEST {
+            let why = format!("a group of more than {DEEPEST} words is too deep");
+            return Err(StoreError::GroupName(why));
+        }
         if text.split('/').all(fine) {
             return Ok(GroupName(text.to_owned()));
         }
@@ -70,9 +79,20 @@ impl GroupName {
 
     /// Writes `closed`: from here on nothing can start in it.
     pub fn close(&self, root: &Dir) -> Result<()> {
-        self.make(root)?;
         let name = format!("{}/{CLOSED}", self.dir());
-        root.open_file(&name, OFlags::WRONLY | OFlags::CREATE).map(drop)
+        self.inside(root, || root.open_file(&name, OFlags::WRONLY | OFlags::CREATE).map(drop))
+    }
+
+    /// Does something in the group's directory, which is made if need be. `prune` may
+    /// remove it, or one above it, in between: then once more.
+    fn inside<T>(&self, root: &Dir, mut act: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut tries = 0;
+        loop {
+            match self.make(root).and_then(|()| act()) {
+                Err(error) if error.is_missing() && tries < TRIES => tries += 1,
+                other => return other,
+            }
+        }
     }
 
     pub fn open(&self, root: &Dir) -> Result<()> {
@@ -105,30 +125,23 @@ impl GroupName {
     }
 
     /// Registers a run whose lock is held and whose socket listens, then looks
-    /// whether it may be born. `prune` may remove an empty group at any time.
+    /// whether it may be born.
     pub fn join(&self, root: &Dir, run: &RunDir) -> Result<Joined> {
-        const TRIES: usize = 100;
         let joined = Joined(format!("{}/{MEMBERS}/{}", self.dir(), run.id()));
         let (from, lock) = run.lock_path();
-        let mut tries = 0;
-        loop {
-            self.make(root)?;
+        self.inside(root, || {
             match linkat(from, lock, &root.fd, joined.0.as_str(), AtFlags::empty()) {
-                Ok(()) | Err(Errno::EXIST) => break,
-                Err(Errno::NOENT) if tries < TRIES => tries += 1,
-                Err(errno) => {
-                    return Err(StoreError::io("join", &root.path.join(&joined.0), errno));
-                }
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(errno) => Err(StoreError::io("join", &root.path.join(&joined.0), errno)),
             }
-        }
-        match self.closed_by(root)? {
-            None => Ok(joined),
-            Some(closed) => {
-                let why = StoreError::GroupClosed(closed.to_owned());
-                joined.leave(root);
-                Err(why)
-            }
-        }
+        })?;
+        let why = match self.closed_by(root) {
+            Ok(None) => return Ok(joined),
+            Ok(Some(closed)) => StoreError::GroupClosed(closed.to_owned()),
+            Err(error) => error,
+        };
+        joined.leave(root);
+        Err(why)
     }
 
     /// Those registered in it and in every group below it.

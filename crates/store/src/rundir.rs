@@ -22,7 +22,7 @@ pub const RECORD: &str = "record.json";
 pub const EVENTS: &str = "events.jsonl";
 pub const OUT: &str = "out.log";
 pub const ERR: &str = "err.log";
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 const SOCKET: &str = "control.sock";
 /// Held while keeper or guard lives.
 const LIVE: i64 = 0;
@@ -47,6 +47,8 @@ pub struct RunDir {
     dir: Dir,
     lock: File,
     joined: Option<Joined>,
+    /// What the generation before was asked to do, if there was one.
+    before: Option<Box<SpecFile>>,
 }
 
 impl RunDir {
@@ -54,38 +56,41 @@ impl RunDir {
     /// lists it among the unfinished. It is never listed without its lock held.
     pub(crate) fn claim(id: &Id, root: Dir, dir: Dir) -> Result<RunDir> {
         let path = dir.path.join(LOCK);
-        let lock = loop {
-            let lock = dir.open_file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
-            match try_lock(lock.as_fd(), LIVE) {
-                // Whoever finishes a run removes its lock, perhaps just now.
-                Ok(true) if !is_named(&dir, &lock) => {}
-                Ok(true) => break lock,
-                Ok(false) => return Err(StoreError::Live { path: dir.path }),
-                Err(error) => return Err(StoreError::io("lock", &path, error)),
-            }
-        };
+        let lock = hold(&root, &dir, id)?;
         let listed = linkat(&dir.fd, LOCK, &root.fd, listing(id).as_str(), AtFlags::empty());
         listed.map_err(|errno| match errno {
             // The last generation is not finished; a sweep comes first.
             Errno::EXIST => StoreError::Live { path: dir.path.clone() },
             errno => StoreError::io("list", &path, errno),
         })?;
-        Ok(RunDir { id: id.clone(), root, dir, lock, joined: None })
+        Ok(RunDir { id: id.clone(), root, dir, lock, joined: None, before: None })
+    }
+
+    /// The same for a run that has been: what it was asked to do is kept, for the
+    /// case that its next generation never begins.
+    pub(crate) fn reclaim(id: &Id, root: Dir, dir: Dir) -> Result<RunDir> {
+        let mut run = RunDir::claim(id, root, dir)?;
+        match run.read_spec() {
+            Ok(spec) => run.before = Some(Box::new(spec)),
+            Err(error) => return run.finish().and(Err(error)),
+        }
+        Ok(run)
     }
 
     /// Takes over what keeper and guard have left; nothing, if one of them lives,
     /// or somebody else sweeps it.
     pub(crate) fn take_over(id: &Id, root: Dir, dir: Dir) -> Result<Option<RunDir>> {
-        let lock = match dir.open_file(LOCK, OFlags::RDWR) {
-            // Somebody has finished it just now.
+        let lock = match root.open_file(&listing(id), OFlags::RDWR) {
+            // Somebody has put it away meanwhile.
             Err(error) if error.is_missing() => return Ok(None),
-            opened => opened?,
+            other => other?,
         };
-        let why = |error| StoreError::io("lock", &dir.path.join(LOCK), error);
+        let why = |error| StoreError::io("lock", &root.path.join(listing(id)), error);
+        // Who claims looks for a sweep in the opposite order, so one sees the other.
         let ours = try_lock(lock.as_fd(), SWEEP).map_err(why)?
             && !is_locked(lock.as_fd(), LIVE).map_err(why)?
-            && is_named(&dir, &lock);
-        Ok(ours.then(|| RunDir { id: id.clone(), root, dir, lock, joined: None }))
+            && is_at(&root, &listing(id), &lock);
+        Ok(ours.then(|| RunDir { id: id.clone(), root, dir, lock, joined: None, before: None }))
     }
 
     pub fn id(&self) -> &Id {
@@ -140,20 +145,30 @@ impl RunDir {
         self.dir.read(SPEC)
     }
 
+    /// See [`read_record`].
     pub fn read_record(&self) -> Result<RecordFile> {
-        self.dir.read(RECORD)
+        read_record(&self.dir)
     }
 
-    /// Each event is one write, so that lines never mix.
+    /// One write, whole or not at all: what could not be written is tried again, and
+    /// would be there twice. A line that a killed writer has torn is ended first.
     pub fn append(&self, events: &[Event]) -> Result<()> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
+        let mut file = self.dir.open_file(EVENTS, flags)?;
+        let why = |error| StoreError::io("write", &self.dir.path.join(EVENTS), error);
+        let size = file.metadata().map_err(why)?.len();
         let mut text = Vec::new();
+        if is_torn(&file, size) {
+            text.push(b'\n');
+        }
         for event in events {
             text.extend(serde_json::to_vec(event).unwrap_or_default());
             text.push(b'\n');
         }
-        let mut file = self.append_to(EVENTS)?;
-        file.write_all(&text)
-            .map_err(|error| StoreError::io("write", &self.dir.path.join(EVENTS), error))
+        file.write_all(&text).map_err(|error| {
+            let _ = file.set_len(size);
+            why(error)
+        })
     }
 
     /// What was last told, by whoever was cut short after it.
@@ -164,7 +179,7 @@ impl RunDir {
         serde_json::from_str(text.lines().last()?).ok()
     }
 
-    /// A file for output, or for events.
+    /// A file for output.
     pub fn append_to(&self, name: &str) -> Result<File> {
         self.dir.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)
     }
@@ -186,8 +201,13 @@ impl RunDir {
     }
 
     /// The run is over: it is not among the unfinished any more, nor in its group,
-    /// and what only a live run needs is removed. The lock goes last.
+    /// and what only a live run needs is removed. The lock goes last: without it the
+    /// directory belongs to whoever claims it next, and is not touched again.
     pub fn finish(&mut self) -> Result<()> {
+        let named = is_at(&self.dir, LOCK, &self.lock);
+        if !named && !is_at(&self.root, &listing(&self.id), &self.lock) {
+            return Ok(());
+        }
         if let Some(joined) = self.joined.take() {
             joined.leave(&self.root);
         }
@@ -201,22 +221,19 @@ impl RunDir {
         self.dir.remove(LOCK)
     }
 
-    /// Gives up a run that never began, and leaves no trace of it.
+    /// Gives up a run that never began, and leaves no trace of it; nothing but its
+    /// predecessor, if it had one.
     pub fn abandon(mut self) {
+        if let Some(before) = self.before.take() {
+            let _ = self.dir.replace(SPEC, &before);
+            let _ = self.finish();
+            return;
+        }
         let _ = self.finish();
         for name in self.dir.names().unwrap_or_default() {
             let _ = self.dir.remove(&name);
         }
         let _ = std::fs::remove_dir(&self.dir.path);
-    }
-
-    /// Gives up a generation that never began: what stays is its predecessor.
-    pub fn step_back(mut self) {
-        if let (Ok(mut spec), Ok(record)) = (self.read_spec(), self.read_record()) {
-            spec.generation = record.generation;
-            let _ = self.dir.replace(SPEC, &spec);
-        }
-        let _ = self.finish();
     }
 
     /// What must stay open for as long as this is held.
@@ -225,9 +242,51 @@ impl RunDir {
     }
 }
 
-/// Whether this is the lock that others find.
-fn is_named(dir: &Dir, lock: &File) -> bool {
-    let named = statat(&dir.fd, LOCK, AtFlags::empty());
+/// Takes the lock of a run that nobody looks after.
+pub(crate) fn hold(root: &Dir, dir: &Dir, id: &Id) -> Result<File> {
+    /// A second: far longer than it takes to finish a run, to begin or to remove one.
+    const TRIES: u32 = 1000;
+    const NAP: Duration = Duration::from_millis(1);
+    let why = |error| StoreError::io("lock", &dir.path.join(LOCK), error);
+    for _ in 0..TRIES {
+        let lock = dir.open_file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
+        if try_lock(lock.as_fd(), LIVE).map_err(why)? {
+            // Who sweeps does not hold that byte; who finishes a run removes its
+            // lock, perhaps just now. The sweep must be asked for first: afterwards
+            // nobody is left who could remove it.
+            if is_locked(lock.as_fd(), SWEEP).map_err(why)? {
+                break;
+            }
+            if is_at(dir, LOCK, &lock) {
+                return Ok(lock);
+            }
+        } else if is_listed(root, id)? {
+            break;
+        } else {
+            // It is over, and about to be let go.
+            std::thread::sleep(NAP);
+        }
+    }
+    Err(StoreError::Live { path: dir.path.clone() })
+}
+
+pub(crate) fn is_listed(root: &Dir, id: &Id) -> Result<bool> {
+    match statat(&root.fd, listing(id).as_str(), AtFlags::empty()) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(StoreError::io("look at", &root.path.join(listing(id)), errno)),
+    }
+}
+
+fn is_torn(file: &File, size: u64) -> bool {
+    use std::os::unix::fs::FileExt as _;
+    let mut last = [0];
+    size > 0 && file.read_exact_at(&mut last, size - 1).is_ok() && last != *b"\n"
+}
+
+/// Whether this is the lock that others find by that name.
+fn is_at(dir: &Dir, name: &str, lock: &File) -> bool {
+    let named = statat(&dir.fd, name, AtFlags::empty());
     matches!((named, fstat(lock)), (Ok(named), Ok(lock)) if named.st_ino == lock.st_ino)
 }
 
@@ -264,6 +323,20 @@ pub(crate) fn tidy(dir: &Dir) -> bool {
     is_blank
 }
 
+/// How a run stands by its record, or as far as its spec tells: a run that has just
+/// begun has no record yet, a generation that has just begun only that of the last.
+pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
+    let spec: Result<SpecFile> = dir.read(SPEC);
+    match (dir.read::<RecordFile>(RECORD), spec) {
+        (Ok(record), Ok(spec)) if spec.generation > record.generation => {
+            Ok(RecordFile::first(spec))
+        }
+        (Ok(record), _) => Ok(record),
+        (Err(error), Ok(spec)) if error.is_missing() => Ok(RecordFile::first(spec)),
+        (Err(error), _) => Err(error),
+    }
+}
+
 /// The lock of an unfinished run, held open to be looked at: it outlives its name.
 #[derive(Debug)]
 pub struct Watched(OwnedFd);
@@ -284,9 +357,10 @@ pub(crate) fn watch(root: &Dir, id: &Id) -> Option<Watched> {
 
 /// How a run stands, by its lock alone.
 pub(crate) fn standing(root: &Dir, id: &Id) -> Result<Standing> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let path = Path::new(&listing(id)).to_owned();
-    match rustix::fs::openat(&root.fd, &path, flags, rustix::fs::Mode::empty()) {
+    // A probe needs no right to write: the disk may be read-only.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let path = root.path.join(listing(id));
+    match rustix::fs::openat(&root.fd, listing(id).as_str(), flags, rustix::fs::Mode::empty()) {
         Err(Errno::NOENT) => Ok(Standing::Over),
         Err(errno) => Err(StoreError::io("open", &path, errno)),
         Ok(lock) => match is_locked(lock.as_fd(), LIVE) {

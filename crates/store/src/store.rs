@@ -3,14 +3,13 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, RecordFile, SpecFile};
-use crate::rundir::{self, EVENTS, RECORD, RunDir, SPEC, Standing};
+use crate::rundir::{self, EVENTS, LOCK, RunDir, SPEC, Standing};
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -86,6 +85,11 @@ impl Store {
             return Err(StoreError::Foreign { path: path.to_owned(), owner: stat.st_uid });
         }
         if stat.st_mode & 0o077 != 0 {
+            // Somebody's home is not ours to close.
+            let ours = |name: &String| matches!(name.as_str(), "runs" | "live" | "groups");
+            if !root.names()?.iter().all(ours) {
+                return Err(StoreError::Shared { path: path.to_owned() });
+            }
             let narrowed = rustix::fs::chmod(path, Mode::RWXU);
             narrowed.map_err(|errno| StoreError::io("make private", path, errno))?;
         }
@@ -109,16 +113,24 @@ impl Store {
 
     /// A directory for a run that begins now.
     pub fn create(&self, id: &Id) -> Result<RunDir> {
-        let name = format!("runs/{id}");
-        let make = || mkdirat(&self.root.fd, name.as_str(), Mode::RWXU);
-        let made = match make() {
-            Err(Errno::NOENT) => {
-                self.root.make_below("runs")?;
-                self.root.make_below("live")?;
-                make()
+        const TRIES: usize = 100;
+        let mut tries = 0;
+        loop {
+            match self.try_to_create(id) {
+                // It is the first one here; or a prune took it for a leaving.
+                Err(error) if error.is_missing() && tries < TRIES => {
+                    self.root.make_below("live")?;
+                    self.root.make_below("runs")?;
+                    tries += 1;
+                }
+                other => return other,
             }
-            other => other,
-        };
+        }
+    }
+
+    fn try_to_create(&self, id: &Id) -> Result<RunDir> {
+        let name = format!("runs/{id}");
+        let made = mkdirat(&self.root.fd, name.as_str(), Mode::RWXU);
         made.map_err(|errno| StoreError::io("make", &self.path().join(&name), errno))?;
         let claimed = || RunDir::claim(id, self.own_root()?, self.root.below(&name)?);
         claimed().inspect_err(|_| {
@@ -130,7 +142,7 @@ impl Store {
 
     /// The directory of a run that is over, for its next generation.
     pub fn reclaim(&self, id: &Id) -> Result<RunDir> {
-        RunDir::claim(id, self.own_root()?, self.run(id)?)
+        RunDir::reclaim(id, self.own_root()?, self.run(id)?)
     }
 
     /// What keeper and guard have left; nothing, if it is not ours to end.
@@ -175,8 +187,9 @@ impl Store {
         Ok(ids)
     }
 
+    /// How a run stands by its record, or as far as its spec tells.
     pub fn record(&self, id: &Id) -> Result<RecordFile> {
-        self.run(id)?.read(RECORD)
+        rundir::read_record(&self.run(id)?)
     }
 
     pub fn spec(&self, id: &Id) -> Result<SpecFile> {
@@ -185,19 +198,15 @@ impl Store {
 
     /// The events of a run, from an offset on; a torn last line waits for its end.
     pub fn events(&self, id: &Id, from: u64) -> Result<(Vec<Event>, u64)> {
-        use std::os::unix::fs::FileExt as _;
         let dir = self.run(id)?;
-        let file: File = match dir.open_file(EVENTS, rustix::fs::OFlags::RDONLY) {
+        let mut file = match dir.open_file(EVENTS, rustix::fs::OFlags::RDONLY) {
             Err(error) if error.is_missing() => return Ok((Vec::new(), from)),
             other => other?,
         };
         let why = |error| StoreError::io("read", &dir.path.join(EVENTS), error);
-        let size = file.metadata().map_err(why)?.len();
         let mut text = Vec::new();
-        if size > from {
-            text.resize(usize::try_from(size - from).unwrap_or_default(), 0);
-            file.read_exact_at(&mut text, from).map_err(why)?;
-        }
+        file.seek(SeekFrom::Start(from)).map_err(why)?;
+        file.read_to_end(&mut text).map_err(why)?;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let lines = text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         // A line that cannot be read is one line less, and hides no other.
@@ -282,19 +291,23 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a run that is over.
+    /// Removes a run that is over. Its lock is held meanwhile, against a restart, and
+    /// goes last.
     pub fn remove(&self, id: &Id) -> Result<()> {
         let dir = self.run(id)?;
-        if self.standing(id)? != Standing::Over {
-            return Err(StoreError::Live { path: dir.path });
+        let live = || StoreError::Live { path: dir.path.clone() };
+        let _held = rundir::hold(&self.root, &dir, id)?;
+        if rundir::is_listed(&self.root, id)? {
+            return Err(live());
         }
-        let path = dir.path.clone();
-        for name in dir.names()? {
-            dir.remove(&name)?;
+        for name in dir.names()?.iter().filter(|name| *name != LOCK) {
+            dir.remove(name)?;
         }
+        dir.remove(LOCK)?;
         match unlinkat(&self.root.fd, format!("runs/{id}").as_str(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(StoreError::io("remove", &path, errno)),
+            Err(Errno::NOTEMPTY) => Err(live()),
+            Err(errno) => Err(StoreError::io("remove", &dir.path, errno)),
         }
     }
 }

@@ -24,7 +24,9 @@ pub enum Request {
         signal: Signal,
     },
     /// Only to be told how it goes.
-    Watch,
+    Watch {
+        generation: Option<u32>,
+    },
 }
 
 impl Request {
@@ -32,8 +34,8 @@ impl Request {
         match self {
             Request::Stop { generation, .. }
             | Request::Kill { generation }
+            | Request::Watch { generation }
             | Request::Signal { generation, .. } => *generation,
-            Request::Watch => None,
         }
     }
 }

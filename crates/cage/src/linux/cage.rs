@@ -17,6 +17,7 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, Proof};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::thread::yield_now;
@@ -34,7 +35,7 @@ pub struct Blueprint {
 }
 
 impl Blueprint {
-    pub fn new(wanted: Wanted, name: &str) -> Blueprint {
+    pub fn new(wanted: Wanted, name: &OsStr) -> Blueprint {
         let cgroup = match wanted {
             Wanted::Tree => Err("not asked for".to_owned()),
             Wanted::Auto | Wanted::Cgroup => Site::find().map(|site| site.child(name)),

@@ -1,7 +1,9 @@
 //! A cgroup of our own, beneath the one we are in. See cgroups(7).
 
+use super::held::own_cgroup_id;
 use super::procfs::{self, numbers};
 use rustix::fs::{Mode, OFlags, open, openat};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,8 +26,12 @@ impl Site {
         locate(&own, &mounts).map(Site).ok_or_else(|| "no cgroup v2 is mounted".to_owned())
     }
 
-    pub fn child(&self, name: &str) -> PathBuf {
+    pub fn child(&self, name: &OsStr) -> PathBuf {
         self.0.join(name)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -34,13 +40,23 @@ const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// Our own cgroup below the usual mount, if that is a cgroup v2 and shows it.
 fn at_usual(own: &str, mount: &str) -> Option<PathBuf> {
-    const CGROUP2_SUPER_MAGIC: u64 = 0x6367_7270;
     let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let path = Path::new(mount).join(own);
     let outside = own.split('/').any(|part| part == "..");
-    let found = rustix::fs::statfs(&path)
-        .is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(CGROUP2_SUPER_MAGIC));
-    (found && !outside).then_some(path)
+    (is_cgroup(&path) && !outside && is_own(&path)).then_some(path)
+}
+
+/// A directory of a cgroup v2 hierarchy.
+fn is_cgroup(path: &Path) -> bool {
+    const CGROUP2_SUPER_MAGIC: u64 = 0x6367_7270;
+    rustix::fs::statfs(path).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(CGROUP2_SUPER_MAGIC))
+}
+
+/// In a cgroup namespace the same path means another cgroup than in the mount of
+/// somebody outside. Where the kernel cannot tell, mountinfo does.
+fn is_own(path: &Path) -> bool {
+    let inode = rustix::fs::stat(path).map(|stat| stat.st_ino);
+    matches!((inode, own_cgroup_id()), (Ok(inode), Some(own)) if inode == own)
 }
 
 /// `own` is /proc/self/cgroup, `mounts` is /proc/self/mountinfo.
@@ -100,7 +116,7 @@ impl Cgroup {
 
     /// One that is there already.
     pub fn adopt(path: &Path) -> Option<Cgroup> {
-        path.exists().then(|| Cgroup { path: path.to_owned(), dir: None, removed: false })
+        is_cgroup(path).then(|| Cgroup { path: path.to_owned(), dir: None, removed: false })
     }
 
     pub fn dir(&self) -> Option<BorrowedFd<'_>> {

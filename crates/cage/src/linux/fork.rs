@@ -67,7 +67,7 @@ pub fn is_refusal(error: &io::Error) -> bool {
 
 /// # Safety
 /// See [`fork_unchecked`].
-unsafe fn clone3(exit_signal: Signal, into: Option<BorrowedFd<'_>>) -> io::Result<Fork> {
+pub(super) unsafe fn clone3(exit_signal: Signal, into: Option<BorrowedFd<'_>>) -> io::Result<Fork> {
     let mut pidfd: libc::c_int = -1;
     let args = arguments(exit_signal, into, &mut pidfd);
     // SAFETY: the arguments are as long as said; without CLONE_VM the child has a

@@ -221,6 +221,16 @@ pub fn watch_process(pid: Pid) -> Option<OwnedFd> {
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
+/// The id of the cgroup we are in, which is also the inode of its directory
+/// (kernel 6.13+).
+pub fn own_cgroup_id() -> Option<u64> {
+    const PIDFD_INFO_CGROUPID: u64 = 1 << 2;
+    let fd = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
+    let held = Held { pid: getpid(), grip: Grip::Pidfd(fd) };
+    let info = held.info(PIDFD_INFO_CGROUPID)?;
+    (info.mask & PIDFD_INFO_CGROUPID != 0).then_some(info.cgroupid)
+}
+
 /// The inode in pidfs, which no other process of this boot ever gets (kernel 6.9+).
 pub fn inode(pid: i32) -> Option<u64> {
     let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;

@@ -15,6 +15,7 @@ mod lock;
 mod newborn;
 mod origin;
 mod peer;
+pub mod probe;
 mod procfs;
 mod program;
 mod remains;

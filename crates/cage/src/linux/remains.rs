@@ -24,9 +24,10 @@ pub struct Marked(HashMap<i32, (Stat, String)>);
 impl Marked {
     pub fn scan(variable: &str) -> Marked {
         let key = format!("{variable}=");
+        // Most carry none, and are not looked at any further.
         let marked = |pid| {
-            let stat = stat(pid).filter(Stat::is_alive)?;
-            Some((pid, (stat, marker(pid, &key)?)))
+            let value = marker(pid, &key)?;
+            Some((pid, (stat(pid).filter(Stat::is_alive)?, value)))
         };
         Marked(numbered_entries("/proc").into_iter().filter_map(marked).collect())
     }

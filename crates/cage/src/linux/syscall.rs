@@ -224,6 +224,7 @@ pub unsafe fn clone_onto(
             in("x8") libc::SYS_clone3,
             inlateout("x0") arguments => done,
             in("x1") size_of::<libc::clone_args>(),
+            out("x30") _,
         );
     }
     outcome(done)

@@ -219,6 +219,9 @@ static DOCTOR: Command = Command {
     path: &["doctor"],
     does: "say what this machine offers, and what it lacks",
     usage: "[options]",
+    about: "\
+Green is as it should be, yellow works and could be better, red breaks a promise.
+The exit status is 1 if anything is red.",
     sections: ONLY_JSON,
     ..BARE
 };

@@ -14,7 +14,7 @@ use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
 use crate::notes::Notes;
 use crate::sink::Sink;
-use crate::spec::{Ground, Loudness, Spec};
+use crate::spec::{Ground, Loudness, Spec, cgroup_name};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
     Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, fork, now, null_over,
@@ -92,7 +92,7 @@ pub fn guard(spec: &mut Spec, post: Post) -> Result<Ending, String> {
 
 fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let Post { mask, signals, terminal, hosts, host } = post;
-    let blueprint = Blueprint::new(spec.cage, &format!("fullstop-{}", spec.id));
+    let blueprint = Blueprint::new(spec.cage, &cgroup_name(&spec.id));
     let (ours, theirs) = Lifeline::pair().map_err(|error| format!("socketpair: {error}"))?;
     let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
     let notes = Notes::new();

@@ -1,0 +1,59 @@
+//! What this machine offers, which cage a run would get, what could escape it, what
+//! is left over, and what to do next.
+//!
+//! Everything is tried out, not read off a version: see `fullstop_cage`'s probes.
+
+mod cage;
+mod escape;
+mod finding;
+mod kernel;
+mod leftover;
+mod limits;
+mod pids;
+mod place;
+mod records;
+mod state;
+
+pub use finding::{Area, Doctor, Finding, Level};
+
+use crate::error::Result;
+use crate::runs::Runs;
+use place::Place;
+
+/// Examines this machine, and the state directory that runs usually have.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-doctor-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// # let doctor = || runs.doctor();
+/// let doctor = doctor();
+/// println!("{}: {}", doctor.verdict, doctor.next.as_deref().unwrap_or("nothing to do"));
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn doctor() -> Doctor {
+    examine(&Runs::open())
+}
+
+impl Runs {
+    /// Examines this machine and this directory.
+    pub fn doctor(&self) -> Doctor {
+        examine(&Ok(self.clone()))
+    }
+}
+
+fn examine(runs: &Result<Runs>) -> Doctor {
+    let place = Place::here();
+    let had = cage::Had::here();
+    let mut findings = place.findings();
+    findings.extend(kernel::findings(&had));
+    findings.push(had.finding(&place));
+    findings.extend(escape::findings(had.kind(), &place, &had.way_out(&place)));
+    findings.extend(state::findings(runs));
+    if let Ok(runs) = runs {
+        findings.extend(records::findings(runs));
+        findings.extend(leftover::finding(runs));
+    }
+    findings.extend(limits::findings());
+    Doctor::new(had.kind(), findings)
+}

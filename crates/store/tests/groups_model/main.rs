@@ -1,0 +1,139 @@
+//! Joining and closing a group, in every order in which their steps can meet.
+//!
+//! Each action is one system call of `groups.rs`, `rundir.rs` or `Group::close`, or
+//! the death of whoever makes them. Opening a group again takes the promise back, so
+//! it is left out.
+
+mod cast;
+mod orders;
+mod tree;
+mod world;
+
+use cast::{Left, Plan};
+use orders::Variant;
+use stateright::{Checker, Model, Property};
+use tree::Place;
+use world::{Happens, World};
+
+const KEPT: &str = "after a close nobody lives in it";
+const RETURNS: &str = "a close comes to its end";
+const CLEAN: &str = "whoever is put away is in no group";
+
+/// What may happen together; everything at once is too much for a test.
+const QUIET: Left = Left { crashes: 0, prunes: 0, restarts: 0 };
+
+pub struct Protocol {
+    plan: Plan,
+    variant: Variant,
+}
+
+impl Model for Protocol {
+    type State = World;
+    type Action = Happens;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World::new(&self.plan)]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Happens>) {
+        world.possible(self.variant, actions);
+    }
+
+    fn next_state(&self, world: &World, what: Happens) -> Option<World> {
+        Some(world.after(self.variant, what))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let met = |name, met: fn(&Protocol, &World) -> bool| Property::sometimes(name, met);
+        vec![
+            Property::always(KEPT, |_, world: &World| {
+                !world.closer.has_returned() || world.living_below_closed() == 0
+            }),
+            Property::always(RETURNS, |model, world: &World| {
+                let mut actions = Vec::new();
+                world.possible(model.variant, &mut actions);
+                !actions.is_empty() || world.closer.has_returned() || world.closer.is_dead()
+            }),
+            Property::always(CLEAN, |_, world: &World| {
+                world.runs.iter().all(|run| run.listed || !run.registered)
+            }),
+            // The races this model is for. One that is never met was not explored.
+            met("refused by a close", |_, world| world.seen.refused),
+            met("stopped by a close", |_, world| world.seen.stopped),
+            met("swept, or never lost", |model, world| {
+                world.seen.swept || model.plan.left.crashes == 0
+            }),
+            met("made anew after a prune, or never pruned", |model, world| {
+                world.seen.made_anew || model.plan.left.prunes == 0
+            }),
+            met("restarted into a closed group, or never restarted", |model, world| {
+                world.seen.restarted_late || model.plan.left.restarts == 0
+            }),
+        ]
+    }
+}
+
+fn explore(plan: Plan, variant: Variant) -> impl Checker<Protocol> {
+    let checker = Protocol { plan, variant }.checker().threads(2).spawn_bfs().join();
+    println!("{variant:?}: {} worlds, {} deep", checker.unique_state_count(), checker.max_depth());
+    checker
+}
+
+#[test]
+fn three_join_while_the_group_above_is_closed() {
+    let places = vec![Place::Outer, Place::Inner, Place::Inner];
+    explore(Plan { places, close: Place::Outer, left: QUIET }, Variant::AsCoded)
+        .assert_properties();
+}
+
+#[test]
+fn three_join_while_their_own_group_is_closed() {
+    let places = vec![Place::Inner, Place::Inner, Place::Inner];
+    explore(Plan { places, close: Place::Inner, left: QUIET }, Variant::AsCoded)
+        .assert_properties();
+}
+
+#[test]
+fn whoever_crashes_at_any_step() {
+    let left = Left { crashes: 2, ..QUIET };
+    let places = vec![Place::Outer, Place::Inner];
+    explore(Plan { places, close: Place::Outer, left }, Variant::AsCoded).assert_properties();
+}
+
+#[test]
+fn while_empty_groups_are_pruned() {
+    let left = Left { prunes: 2, ..QUIET };
+    let places = vec![Place::Inner, Place::Inner];
+    for close in [Place::Outer, Place::Inner] {
+        let plan = Plan { places: places.clone(), close, left };
+        explore(plan, Variant::AsCoded).assert_properties();
+    }
+}
+
+#[test]
+fn while_runs_are_started_again() {
+    let left = Left { restarts: 2, crashes: 1, ..QUIET };
+    let places = vec![Place::Inner, Place::Inner];
+    explore(Plan { places, close: Place::Outer, left }, Variant::AsCoded).assert_properties();
+}
+
+/// A promise that no order of steps can break says nothing.
+#[test]
+fn other_orders_break_the_promise() {
+    for variant in Variant::BROKEN {
+        let places = vec![Place::Inner, Place::Inner];
+        let plan = Plan { places, close: Place::Outer, left: QUIET };
+        let checker = explore(plan, variant);
+        assert!(checker.discovery(KEPT).is_some(), "not caught: {variant:?}");
+    }
+}
+
+/// Put away before it leaves its group, a run that crashes in between stays in it
+/// for ever: nobody sweeps what is not listed.
+#[test]
+fn leaving_after_being_put_away_is_not_clean() {
+    let left = Left { crashes: 1, ..QUIET };
+    let plan = Plan { places: vec![Place::Inner], close: Place::Outer, left };
+    let checker = explore(plan, Variant::LeavesLast);
+    assert!(checker.discovery(CLEAN).is_some());
+}

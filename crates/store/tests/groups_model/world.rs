@@ -1,0 +1,309 @@
+//! The groups, the runs, and everybody who acts on them.
+
+use crate::cast::{Closer, Errand, Keeper, Left, Plan, Run, Seen};
+use crate::orders::{Close, End, Join, Variant, closing, ending, joining};
+use crate::tree::{Place, Tree};
+
+/// One step of somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Happens {
+    /// Its keeper goes on.
+    Keeper(usize),
+    /// Its command ends by itself.
+    Exits(usize),
+    /// Keeper and guard are killed at once.
+    Crashes(usize),
+    Restarts(usize),
+    Closer,
+    CloserCrashes,
+    /// Somebody, perhaps the closer, takes over a lost run.
+    SweepBegins(usize),
+    Sweeper,
+    SweeperCrashes,
+    PruneBegins(Place),
+    Pruner,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    pub runs: Vec<Run>,
+    pub closer: Closer,
+    pub seen: Seen,
+    close: Place,
+    tree: Tree,
+    sweep: Option<Errand<usize>>,
+    prune: Option<Errand<Place>>,
+    left: Left,
+}
+
+impl World {
+    pub fn new(plan: &Plan) -> World {
+        World {
+            runs: plan.places.iter().map(|place| Run::new(*place)).collect(),
+            closer: Closer::Working {
+                next: 0,
+                inner_seen: false,
+                found: vec![None; plan.places.len()],
+            },
+            seen: Seen::default(),
+            close: plan.close,
+            tree: Tree::default(),
+            sweep: None,
+            prune: None,
+            left: plan.left,
+        }
+    }
+
+    /// Those of the closed group whose processes live.
+    pub fn living_below_closed(&self) -> usize {
+        let meant = |run: &&Run| run.alive && run.place.is_below(self.close);
+        self.runs.iter().filter(meant).count()
+    }
+
+    pub fn possible(&self, variant: Variant, actions: &mut Vec<Happens>) {
+        for (index, run) in self.runs.iter().enumerate() {
+            let busy = matches!(run.keeper, Keeper::Beginning { .. } | Keeper::Ending { .. });
+            if busy || (run.keeper == Keeper::Running && run.asked) {
+                actions.push(Happens::Keeper(index));
+            }
+            if run.keeper == Keeper::Running {
+                actions.push(Happens::Exits(index));
+            }
+            if run.keeper != Keeper::Nobody && self.left.crashes > 0 {
+                actions.push(Happens::Crashes(index));
+            }
+            let swept = self.sweep.is_some_and(|sweep| sweep.of == index);
+            if run.is_over() && !swept && self.left.restarts > 0 {
+                actions.push(Happens::Restarts(index));
+            }
+            if run.is_lost() && self.sweep.is_none() {
+                actions.push(Happens::SweepBegins(index));
+            }
+        }
+        if self.closer_can_go_on(variant) {
+            actions.push(Happens::Closer);
+        }
+        if matches!(self.closer, Closer::Working { .. }) && self.left.crashes > 0 {
+            actions.push(Happens::CloserCrashes);
+        }
+        if self.sweep.is_some() {
+            actions.push(Happens::Sweeper);
+            if self.left.crashes > 0 {
+                actions.push(Happens::SweeperCrashes);
+            }
+        }
+        if self.prune.is_some() {
+            actions.push(Happens::Pruner);
+        } else if self.left.prunes > 0 {
+            let there = |place: &Place| self.tree.at(*place).dir;
+            let places = [Place::Outer, Place::Inner].into_iter().filter(there);
+            actions.extend(places.map(Happens::PruneBegins));
+        }
+    }
+
+    /// It waits for whom it has asked; whoever is lost is swept meanwhile.
+    fn closer_can_go_on(&self, variant: Variant) -> bool {
+        let Closer::Working { next, found, .. } = &self.closer else { return false };
+        let over = |(run, found): (&Run, &Option<u8>)| {
+            found.is_none_or(|generation| !run.listed || run.generation != generation)
+        };
+        closing(variant, self.close)[*next] != Close::Await || self.runs.iter().zip(found).all(over)
+    }
+
+    pub fn after(&self, variant: Variant, what: Happens) -> World {
+        let mut world = self.clone();
+        match what {
+            Happens::Keeper(index) => world.keep(variant, index),
+            Happens::Exits(index) => world.runs[index].end(),
+            Happens::Crashes(index) => {
+                world.left.crashes -= 1;
+                let run = &mut world.runs[index];
+                (run.keeper, run.listens, run.asked) = (Keeper::Nobody, false, false);
+            }
+            Happens::Restarts(index) => {
+                world.left.restarts -= 1;
+                let generation = world.runs[index].generation + 1;
+                // A membership that was left behind is still there.
+                let registered = world.runs[index].registered;
+                world.runs[index] =
+                    Run { generation, registered, ..Run::new(world.runs[index].place) };
+            }
+            Happens::Closer => world.close(variant),
+            Happens::CloserCrashes => {
+                world.left.crashes -= 1;
+                world.closer = Closer::Dead;
+            }
+            Happens::SweepBegins(of) => world.sweep = Some(Errand { of, next: 0 }),
+            Happens::Sweeper => world.sweep(variant),
+            Happens::SweeperCrashes => {
+                world.left.crashes -= 1;
+                world.sweep = None;
+            }
+            Happens::PruneBegins(of) => {
+                world.left.prunes -= 1;
+                // It is left alone if it is closed, or one above it.
+                let open = !world.tree.is_closed_for(of);
+                world.prune = open.then_some(Errand { of, next: 0 });
+            }
+            Happens::Pruner => world.prune(),
+        }
+        world
+    }
+
+    fn keep(&mut self, variant: Variant, index: usize) {
+        match self.runs[index].keeper {
+            Keeper::Nobody => {}
+            Keeper::Running => {
+                self.seen.stopped = true;
+                self.runs[index].end();
+            }
+            Keeper::Beginning { next } => self.begin(variant, index, next),
+            Keeper::Ending { next } => {
+                let run = &mut self.runs[index];
+                let step = ending(variant)[next];
+                run.put_away(step);
+                run.keeper = match step {
+                    End::Unlock => Keeper::Nobody,
+                    _ => Keeper::Ending { next: next + 1 },
+                };
+            }
+        }
+    }
+
+    fn begin(&mut self, variant: Variant, index: usize, next: usize) {
+        let run = &mut self.runs[index];
+        let steps = joining(variant, run.place);
+        run.keeper = Keeper::Beginning { next: next + 1 };
+        let made = match steps[next] {
+            Join::Lock => true,
+            Join::List => {
+                run.listed = true;
+                true
+            }
+            Join::Listen => {
+                run.listens = true;
+                true
+            }
+            Join::Make(place) => self.tree.make(place),
+            Join::MakeMembers => self.tree.make_members(run.place),
+            Join::Register => {
+                let fine = self.tree.at(run.place).members;
+                run.registered |= fine;
+                fine
+            }
+            Join::Check(place) => {
+                if self.tree.at(place).closed {
+                    self.seen.refused = true;
+                    self.seen.restarted_late |= run.generation > 1;
+                    run.keeper = Keeper::Ending { next: 0 };
+                }
+                true
+            }
+            // Whoever asked a moment ago may have come too late to prevent it.
+            Join::Spawn => {
+                run.alive = true;
+                run.keeper = Keeper::Running;
+                true
+            }
+        };
+        if !made {
+            self.seen.made_anew = true;
+            let first = steps.iter().position(|step| matches!(step, Join::Make(_)));
+            self.runs[index].keeper = Keeper::Beginning { next: first.unwrap_or_default() };
+        }
+    }
+
+    fn close(&mut self, variant: Variant) {
+        let Closer::Working { next, inner_seen, found } = &mut self.closer else { return };
+        let steps = closing(variant, self.close);
+        let member = |run: &Run, place| run.registered && run.place == place;
+        let made = match steps[*next] {
+            Close::Make(place) => self.tree.make(place),
+            Close::Write => self.tree.close(self.close),
+            Close::ListNames => {
+                *inner_seen = self.tree.at(Place::Inner).dir;
+                found.fill(None);
+                true
+            }
+            Close::ListMembers(place) => {
+                if place == Place::Outer || *inner_seen {
+                    for (run, found) in self.runs.iter().zip(found.iter_mut()) {
+                        *found = found.or(member(run, place).then_some(run.generation));
+                    }
+                }
+                true
+            }
+            Close::Ask => {
+                for (run, found) in self.runs.iter_mut().zip(found.iter_mut()) {
+                    // Who is registered and not listed is over.
+                    *found = found.filter(|generation| run.listed && run.generation == *generation);
+                    run.asked |= found.is_some() && run.listens;
+                }
+                true
+            }
+            Close::Await => true,
+        };
+        if !made {
+            let first = steps.iter().position(|step| matches!(step, Close::Make(_)));
+            *next = first.unwrap_or_default();
+            return;
+        }
+        let nobody = found.iter().all(Option::is_none);
+        match steps[*next] {
+            Close::Await if !nobody => {
+                let list = steps.iter().position(|step| *step == Close::ListNames);
+                *next = list.unwrap_or_default();
+            }
+            _ => *next += 1,
+        }
+        if *next == steps.len() {
+            self.closer = Closer::Returned;
+        }
+    }
+
+    /// Kills first, then puts the run away.
+    fn sweep(&mut self, variant: Variant) {
+        let Some(Errand { of, next }) = self.sweep else { return };
+        let run = &mut self.runs[of];
+        self.sweep = Some(Errand { of, next: next + 1 });
+        match next {
+            0 => run.alive = false,
+            next => {
+                let step = ending(variant)[next - 1];
+                run.put_away(step);
+                if step == End::Unlock {
+                    self.seen.swept = true;
+                    self.sweep = None;
+                }
+            }
+        }
+    }
+
+    /// `forget_if_empty`, once it has looked for `closed`.
+    fn prune(&mut self) {
+        let Some(Errand { of, next }) = self.prune else { return };
+        if next == 0 {
+            let empty = !self.runs.iter().any(|run| run.registered && run.place == of);
+            self.tree.at_mut(of).members &= !empty;
+            self.prune = Some(Errand { of, next: 1 });
+        } else {
+            self.tree.remove(of);
+            self.prune = None;
+        }
+    }
+}
+
+impl Run {
+    fn end(&mut self) {
+        self.alive = false;
+        self.keeper = Keeper::Ending { next: 0 };
+    }
+
+    fn put_away(&mut self, step: End) {
+        match step {
+            End::Leave => self.registered = false,
+            End::Unlist => self.listed = false,
+            End::Unlock => self.listens = false,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Disks that are full, read-only, or deep.
+
+use crate::kit::{Home, begin, event, id, names, record, spec};
+use crate::stage;
+use fullstop_core::words::Reason;
+use fullstop_store::format::Phase;
+use fullstop_store::{Standing, Store, StoreError};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Sets the stage, or says where it is.
+fn on_disk(test: &str, mount: &str) -> Option<PathBuf> {
+    if stage::is_on(test) {
+        return stage::dir();
+    }
+    if let Some(why) = stage::no_mounts() {
+        stage::skipped(test, why);
+        return None;
+    }
+    let scratch = crate::kit::Scratch::new();
+    stage::play(test, &["unshare", "--mount"], mount, scratch.path());
+    None
+}
+
+fn is_full<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    let error = result.expect_err("a full disk");
+    let full = matches!(&error, StoreError::Io { source, .. }
+        if source.kind() == std::io::ErrorKind::StorageFull);
+    assert!(full, "{error:?}");
+    let said = error.to_string().to_lowercase();
+    assert!(said.starts_with("cannot ") && said.contains("no space left"), "{said}");
+    assert!(!said.contains('\n'), "{said}");
+}
+
+/// Takes every byte that is left.
+fn fill(dir: &Path) -> PathBuf {
+    let path = dir.join("ballast");
+    let mut file = File::create(&path).expect("a file");
+    while file.write_all(&[0; 512]).is_ok() {}
+    path
+}
+
+#[test]
+fn a_full_disk_damages_nothing() {
+    let test = "disk::a_full_disk_damages_nothing";
+    let Some(dir) = on_disk(test, "mount -t tmpfs -o size=64k,mode=700 none \"$DIR\"") else {
+        return;
+    };
+    let store = Store::at(&dir).expect("a store");
+    let run = begin(&store, &id(1), None);
+    let second = store.create(&id(2)).expect("a run directory");
+    let before = names(&store, &format!("runs/{}", id(1)));
+    fill(&dir);
+    let mut late = record(&id(1), Phase::Ended { reason: Reason::Exited });
+    late.command = vec!["x".repeat(10_000)];
+    is_full(run.write_record(&late));
+    assert_eq!(store.record(&id(1)).expect("the old one"), record(&id(1), Phase::Running));
+    assert_eq!(names(&store, &format!("runs/{}", id(1))), before);
+    // One whose spec cannot be written never begins.
+    is_full(second.write_spec(&spec(&id(2), None)));
+    second.abandon();
+    assert_eq!(store.all().expect("all"), [id(1)]);
+    assert_eq!(store.live().expect("live"), [id(1)]);
+}
+
+#[test]
+fn without_an_inode_nothing_begins() {
+    let test = "disk::without_an_inode_nothing_begins";
+    let mount = "mount -t tmpfs -o size=64k,nr_inodes=40,mode=700 none \"$DIR\"";
+    let Some(dir) = on_disk(test, mount) else { return };
+    let store = Store::at(&dir).expect("a store");
+    drop(begin(&store, &id(1), None));
+    // The last ones are given back one by one: the directory, the lock, its listing.
+    let taken = |n: usize| dir.join(format!("ballast{n}"));
+    let count = (0..100).take_while(|&n| File::create(taken(n)).is_ok()).count();
+    for free in 0..3 {
+        if free > 0 {
+            std::fs::remove_file(taken(count - free)).expect("removed");
+        }
+        is_full(store.create(&id(2)).map(drop));
+        assert_eq!(store.all().expect("all"), [id(1)], "with {free} left");
+        assert_eq!(store.live().expect("live"), [id(1)], "with {free} left");
+    }
+    std::fs::remove_file(taken(count - 3)).expect("removed");
+    store.create(&id(2)).expect("room at last");
+}
+
+#[test]
+fn events_are_there_once_when_there_is_room_again() {
+    let test = "disk::events_are_there_once_when_there_is_room_again";
+    let Some(dir) = on_disk(test, "mount -t tmpfs -o size=64k,mode=700 none \"$DIR\"") else {
+        return;
+    };
+    let store = Store::at(&dir).expect("a store");
+    let run = begin(&store, &id(1), None);
+    run.append(&[event(&id(1), 0)]).expect("an event");
+    let ballast = fill(&dir);
+    // More than the page that the file has already.
+    let more: Vec<_> = (1..200).map(|at| event(&id(1), at)).collect();
+    is_full(run.append(&more));
+    std::fs::remove_file(ballast).expect("room");
+    run.append(&more).expect("events");
+    let (events, _) = store.events(&id(1), 0).expect("read");
+    assert_eq!(
+        events.iter().map(|event| event.at).collect::<Vec<_>>(),
+        (0..200).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_read_only_disk_can_be_looked_at() {
+    let test = "disk::a_read_only_disk_can_be_looked_at";
+    let outside = stage::dir().is_none();
+    let home = outside.then(Home::new);
+    if let Some(home) = &home {
+        if let Some(why) = stage::no_mounts() {
+            return stage::skipped(test, why);
+        }
+        let run = begin(home, &id(1), Some("one"));
+        drop(begin(home, &id(2), None));
+        let mount = "mount --bind \"$DIR\" \"$DIR\"; mount -o remount,ro,bind \"$DIR\"";
+        stage::play(test, &["unshare", "--mount"], mount, home.path());
+        return drop(run);
+    }
+    let store = Store::at(&stage::dir().expect("the stage")).expect("a store");
+    assert_eq!(store.standing(&id(1)).expect("asked"), Standing::Live);
+    assert_eq!(store.standing(&id(2)).expect("asked"), Standing::Lost);
+    assert_eq!(store.find("one").expect("found"), id(1));
+    let refused = |result: Result<(), StoreError>| {
+        let said = result.expect_err("read-only").to_string();
+        assert!(said.to_lowercase().contains("read-only") && !said.contains('\n'), "{said}");
+    };
+    refused(store.create(&id(3)).map(drop));
+    refused(store.take_over(&id(2)).map(drop));
+    refused("plan".parse::<fullstop_store::GroupName>().expect("a name").close(store.root()));
+}
+
+#[test]
+fn a_deep_directory_has_a_socket_all_the_same() {
+    let scratch = crate::kit::Scratch::new();
+    // A socket's address holds 108 bytes.
+    let deep = scratch.path().join("deep/".repeat(60));
+    let store = Store::at(&deep).expect("a store");
+    let run = begin(&store, &id(1), None);
+    let listener = UnixListener::from(run.listen().expect("listening"));
+    // A second keeper of the same run finds the name taken.
+    let listener = {
+        drop(listener);
+        UnixListener::from(run.listen().expect("listening again"))
+    };
+    let (held, address) = store.socket(&id(1)).expect("an address");
+    let mut said = UnixStream::connect(address).expect("connected");
+    drop(held);
+    said.write_all(b"stop\n").expect("said");
+    drop(said);
+    let (mut heard, _) = listener.accept().expect("accepted");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut heard, &mut text).expect("heard");
+    assert_eq!(text, "stop\n");
+}

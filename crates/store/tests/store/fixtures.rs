@@ -1,0 +1,184 @@
+//! What version 1 has written still loads, with everything that stands in it.
+
+use crate::kit::{Home, begin, id};
+use fullstop_core::id::Id;
+use fullstop_core::identity::Identity;
+use fullstop_core::report::{CageKind, Member, Taken, Verdict, Wanted};
+use fullstop_core::signal::Signal;
+use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
+use fullstop_store::format::{Event, Phase, What};
+use fullstop_store::{StoreError, Text};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
+
+const SPEC: &str = include_str!("../fixtures/v1/spec.json");
+const RUNNING: &str = include_str!("../fixtures/v1/record-running.json");
+const STOPPING: &str = include_str!("../fixtures/v1/record-stopping.json");
+const ENDED: &str = include_str!("../fixtures/v1/record-ended.json");
+const EVENTS: &str = include_str!("../fixtures/v1/events.jsonl");
+
+/// A run with these words in one of its files.
+fn with(file: &str, text: &[u8]) -> Home {
+    let home = Home::new();
+    drop(begin(&home, &id(1), None));
+    std::fs::write(home.run_path(&id(1)).join(file), text).expect("written");
+    home
+}
+
+fn fixed() -> Id {
+    "0r3v8x2k7m4pq".parse().expect("an id")
+}
+
+fn bytes(bytes: &[u8]) -> Text {
+    Text(OsString::from_vec(bytes.to_vec()))
+}
+
+/// A field that is not looked at here would come back another way.
+fn same(value: &impl serde::Serialize, text: &str) {
+    let now: serde_json::Value = serde_json::to_value(value).expect("written");
+    let then: serde_json::Value = serde_json::from_str(text).expect("a fixture");
+    assert_eq!(now, then);
+}
+
+#[test]
+fn a_spec() {
+    let spec = with("spec.json", SPEC.as_bytes()).spec(&id(1)).expect("loads");
+    same(&spec, SPEC);
+    assert_eq!((spec.version, spec.id, spec.generation), (1, fixed(), 2));
+    assert_eq!(spec.name.as_deref(), Some("research"));
+    assert_eq!(spec.group.as_deref(), Some("plan/research"));
+    assert_eq!(spec.argv[0], Text("claude".into()));
+    assert_eq!(spec.argv[4], bytes(b"notes-\xff.md"));
+    assert_eq!(spec.env[0], (Text("HOME".into()), Text("/home/ada".into())));
+    assert_eq!(spec.env[3], (Text("ODD".into()), bytes(b"fo\xff")));
+    assert_eq!(spec.cwd, Some(Text("/home/ada/work".into())));
+    assert_eq!(spec.plan.ladder.to_string(), "int@leader:3s,term@tree:2s,kill");
+    assert_eq!(spec.plan.on_exit, OnExit::Wait);
+    assert_eq!(spec.plan.timeout, Some(Duration::from_millis(3_600_500)));
+    assert_eq!(spec.cage, Wanted::Auto);
+    assert!(spec.cgroup.is_some_and(|path| path.ends_with("fullstop-0r3v8x2k7m4pq")));
+    assert_eq!(spec.world.machine, "0123456789abcdef0123456789abcdef");
+    assert_eq!(spec.world.pid_namespace, 4_026_531_836);
+    assert_eq!(spec.started_at, 1_790_000_000_123);
+}
+
+#[test]
+fn a_running_record() {
+    let record = with("record.json", RUNNING.as_bytes()).record(&id(1)).expect("loads");
+    same(&record, RUNNING);
+    assert_eq!((record.state, record.cage), (Phase::Running, CageKind::Tree));
+    let kin = record.kin.expect("kin");
+    assert_eq!(kin.guard, Identity { pid: 4100, start_ticks: 880_000, inode: Some(90_001) });
+    assert_eq!(kin.line[1], Identity { pid: 1, start_ticks: 3, inode: None });
+    assert_eq!(kin.place.as_deref(), Some("/user.slice/user-1000.slice/session-3.scope"));
+    assert_eq!(record.keeper.map(|keeper| keeper.pid), Some(4101));
+    assert_eq!(record.leader.map(|leader| leader.pid), Some(4102));
+    assert_eq!(record.census.len(), 2);
+}
+
+#[test]
+fn a_stopping_record() {
+    let record = with("record.json", STOPPING.as_bytes()).record(&id(1)).expect("loads");
+    same(&record, STOPPING);
+    let until = Moment::at(Duration::from_millis(9_001_250));
+    let step = "term@tree".to_owned();
+    assert_eq!(record.state, Phase::Stopping { reason: Reason::GroupClosed, step, until });
+}
+
+#[test]
+fn an_ended_record() {
+    let record = with("record.json", ENDED.as_bytes()).record(&id(1)).expect("loads");
+    same(&record, ENDED);
+    assert_eq!(record.state, Phase::Ended { reason: Reason::Stopped });
+    let report = record.report.expect("a report");
+    assert_eq!((report.state, report.proof), (Verdict::Ended, Some(Proof::CgroupEmpty)));
+    assert_eq!(report.exit, Some(Exit::Signal(Signal::INT)));
+    let kill = Taken { step: "kill".to_owned(), at_ms: 66_000, alive: 1, signalled: 1 };
+    assert_eq!(report.steps[1], kill);
+    let Member { pid, state, wchan, .. } = &report.leftovers[0];
+    assert_eq!((*pid, *state, wchan.as_deref()), (4120, 'S', Some("do_epoll_wait")));
+    assert_eq!(report.elapsed_ms, 66_012);
+}
+
+#[test]
+fn events() {
+    let home = with("events.jsonl", EVENTS.as_bytes());
+    let (events, end) = home.events(&id(1), 0).expect("read");
+    assert_eq!(end, EVENTS.len() as u64);
+    assert_eq!(events.len(), EVENTS.lines().count());
+    for (event, line) in events.iter().zip(EVENTS.lines()) {
+        same(event, line);
+    }
+    let what = |event: &Event| event.what.clone();
+    let all: Vec<What> = events.iter().map(what).collect();
+    assert!(matches!(&all[0], What::Started { leader: Some(4102), .. }));
+    assert!(matches!(&all[1], What::Step { alive: 3, signalled: 1, reason: Reason::Stopped, .. }));
+    assert_eq!(all[2], What::LeaderExited { exit: Exit::Signal(Signal::INT) });
+    assert_eq!(all[3], What::Stuck { survivors: 1 });
+    assert!(matches!(all[4], What::Ended { proof: Some(Proof::CgroupEmpty), .. }));
+    assert_eq!(all[5], What::Released { released: 2 });
+}
+
+/// Fields that were added since are missing in old files, and may be.
+#[test]
+fn without_the_fields_that_may_be_missing() {
+    let without = |text: &str, fields: &[&str]| {
+        let mut value: serde_json::Value = serde_json::from_str(text).expect("a fixture");
+        let map = value.as_object_mut().expect("an object");
+        for field in fields {
+            assert!(map.remove(*field).is_some(), "{field}");
+        }
+        value.to_string()
+    };
+    let spec = without(SPEC, &["name", "group", "kin"]);
+    with("spec.json", spec.as_bytes()).spec(&id(1)).expect("loads");
+    let record = without(RUNNING, &["name", "group", "kin", "census", "report"]);
+    with("record.json", record.as_bytes()).record(&id(1)).expect("loads");
+}
+
+#[test]
+fn with_fields_that_nobody_knows_yet() {
+    let more = |text: &str| text.replacen('{', "{\"mood\":{\"deep\":[1,null]},", 1);
+    with("spec.json", more(SPEC).as_bytes()).spec(&id(1)).expect("loads");
+    for text in [RUNNING, STOPPING, ENDED] {
+        // At the top, and in the state.
+        let text = more(text).replacen("{\"state\":", "{\"hue\":1,\"state\":", 1);
+        with("record.json", text.as_bytes()).record(&id(1)).expect("loads");
+    }
+    let home = with("events.jsonl", EVENTS.replace("{\"at\"", "{\"mood\":[],\"at\"").as_bytes());
+    assert_eq!(home.events(&id(1), 0).expect("read").0.len(), EVENTS.lines().count());
+}
+
+/// Every beginning of a record is damaged, and none is taken for a record.
+#[test]
+fn half_written() {
+    let home = with("record.json", ENDED.as_bytes());
+    let path = home.run_path(&id(1)).join("record.json");
+    let whole = ENDED.trim_end();
+    for end in 0..whole.len() {
+        std::fs::write(&path, &whole[..end]).expect("written");
+        let error = home.record(&id(1)).expect_err("damaged");
+        assert!(matches!(error, StoreError::Damaged { .. }), "{end}: {error:?}");
+        let said = error.to_string();
+        assert!(said.contains("record.json is damaged") && !said.contains('\n'), "{said}");
+    }
+    std::fs::write(&path, whole).expect("written");
+    home.record(&id(1)).expect("whole without its last line break");
+}
+
+#[test]
+fn of_a_later_version() {
+    // It may mean something else by every name but one.
+    let later = br#"{"version":2,"state":17,"id":[]}"#;
+    let home = with("record.json", later);
+    let error = home.record(&id(1)).expect_err("newer");
+    assert!(matches!(error, StoreError::Newer { version: 2, .. }), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("version 2") && said.contains("newer fullstop"), "{said}");
+    assert!(said.contains("left alone") && !said.contains('\n'), "{said}");
+    let found = std::fs::read(home.run_path(&id(1)).join("record.json")).expect("still there");
+    assert_eq!(found, later);
+    let error = with("spec.json", later).spec(&id(1)).expect_err("newer");
+    assert!(matches!(error, StoreError::Newer { version: 2, .. }), "{error:?}");
+}

@@ -1,0 +1,166 @@
+//! A store of one's own, and what to put into it.
+
+use fullstop_core::id::Id;
+use fullstop_core::machine::Plan;
+use fullstop_core::report::{CageKind, Wanted};
+use fullstop_core::words::{OnExit, Reason};
+use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, VERSION, What};
+use fullstop_store::{RunDir, Store, Text, World};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The first instant that an id can tell.
+const EPOCH_MS: u64 = 1_767_225_600_000;
+
+/// A directory that goes with the test.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fullstop-store-{}-{next}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a scratch directory");
+        Scratch(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A store in a directory that goes with the test.
+pub struct Home {
+    store: Store,
+    _scratch: Scratch,
+}
+
+impl Home {
+    pub fn new() -> Home {
+        let scratch = Scratch::new();
+        let store = Store::at(&scratch.path().join("state")).expect("a store");
+        Home { store, _scratch: scratch }
+    }
+
+    /// Another one who looks at the same directory.
+    pub fn again(&self) -> Store {
+        Store::at(self.store.path()).expect("the store again")
+    }
+}
+
+impl Deref for Home {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
+}
+
+/// The id of a run that began so many days after the first one.
+pub fn id(day: u64) -> Id {
+    Id::new(EPOCH_MS + day * 24 * 3600 * 1000, day)
+}
+
+pub fn spec(id: &Id, name: Option<&str>) -> SpecFile {
+    SpecFile {
+        version: VERSION,
+        id: id.clone(),
+        name: name.map(str::to_owned),
+        group: None,
+        generation: 1,
+        argv: vec![Text("sleep".into()), Text("60".into())],
+        env: vec![(Text("TOKEN".into()), Text("secret".into()))],
+        cwd: Some(Text("/".into())),
+        plan: Plan {
+            ladder: "kill".parse().expect("a ladder"),
+            on_exit: OnExit::Stop,
+            timeout: None,
+        },
+        cage: Wanted::Auto,
+        cgroup: None,
+        kin: None,
+        world: World::here().clone(),
+        started_at: EPOCH_MS,
+    }
+}
+
+pub fn record(id: &Id, state: Phase) -> RecordFile {
+    RecordFile {
+        version: VERSION,
+        id: id.clone(),
+        name: None,
+        group: None,
+        generation: 1,
+        command: vec!["sleep".to_owned(), "60".to_owned()],
+        state,
+        cage: CageKind::Tree,
+        cgroup: None,
+        kin: None,
+        world: World::here().clone(),
+        keeper: None,
+        guard: None,
+        leader: None,
+        census: Vec::new(),
+        started_at: EPOCH_MS,
+        report: None,
+    }
+}
+
+pub fn event(id: &Id, at: u64) -> Event {
+    Event { at, id: id.clone(), generation: 1, what: What::Stuck { survivors: 1 } }
+}
+
+/// A run that is live for as long as this is held.
+pub fn begin(store: &Store, id: &Id, name: Option<&str>) -> RunDir {
+    let run = store.create(id).expect("a run directory");
+    run.write_spec(&spec(id, name)).expect("a spec");
+    run.write_record(&record(id, Phase::Running)).expect("a record");
+    run
+}
+
+/// A run that is over.
+pub fn live_and_end(store: &Store, id: &Id, name: Option<&str>) {
+    let mut run = begin(store, id, name);
+    run.write_record(&record(id, Phase::Ended { reason: Reason::Exited })).expect("a record");
+    run.finish().expect("finished");
+}
+
+/// The names in a directory of the store, hidden ones too.
+pub fn names(store: &Store, below: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(store.path().join(below)).expect("a directory");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.expect("an entry").file_name().to_string_lossy().into_owned()
+    };
+    let mut names: Vec<String> = entries.map(name).collect();
+    names.sort();
+    names
+}
+
+/// Ends the loops of a test's other threads, also when it fails.
+#[derive(Default)]
+pub struct Over(AtomicBool);
+
+impl Over {
+    pub fn is_said(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Says so once it is dropped.
+    pub fn at_end(&self) -> impl Drop + '_ {
+        struct AtEnd<'a>(&'a Over);
+        impl Drop for AtEnd<'_> {
+            fn drop(&mut self) {
+                self.0.0.store(true, Ordering::SeqCst);
+            }
+        }
+        AtEnd(self)
+    }
+}
