@@ -11,7 +11,9 @@ use super::desk::{
     Who, alive, all_clean, ask, behead, census, counted, dir, edit, expect_over, live_ids, lose,
     names, nobody, proof, record, run_ids, say, start, swept_proof, tell, who, zoo,
 };
-use crate::kit::{Cage, EVERYWHERE, Launch, Lines, Place, SOON, add, children, no_cgroup};
+use crate::kit::{
+    ANYWHERE, Cage, EVERYWHERE, Launch, Lines, Place, SOON, add, children, no_cgroup,
+};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
@@ -38,6 +40,7 @@ pub fn register(registry: &mut Registry) {
     ] {
         add(registry, &format!("sweep::{name}"), &EVERYWHERE, &[], play);
     }
+    add(registry, "sweep::unlisted", &ANYWHERE, &[], unlisted);
     let tree = [EVERYWHERE[1], EVERYWHERE[3]];
     for (name, play) in [
         ("by-identity", by_identity as fn(&mut World, Place) -> Outcome),
@@ -317,6 +320,34 @@ fn put_away(world: &mut World, place: Place) -> Outcome {
     ensure!(said.contains("put away"), "it said {said:?}");
     ensure!(record(world, &id)? == before, "the last word was changed");
     say(world, place, &["wait", &id])?.expect(3)?;
+    all_clean(world)
+}
+
+/// Killed before it was listed, or after it was not any more: nothing leads there but a
+/// look at all there is, which an explicit sweep can afford.
+fn unlisted(world: &mut World, place: Place) -> Outcome {
+    let id = start(world, place, &[], &["true"])?;
+    say(world, place, &["wait", &id])?.expect(0)?;
+    nobody(world)?;
+    let run = dir(world, &id);
+    // As if long ago: one that is just being born looks the same for a moment.
+    let long_ago = std::time::SystemTime::now() - seconds(3600);
+    let blank = world.state().join("runs").join("0000000000000");
+    fs::create_dir(&blank).context("directory")?;
+    for (dir, file) in [(&run, "lock"), (&run, "control.sock"), (&blank, "lock")] {
+        fs::write(dir.join(file), "").context("leavings")?;
+        let file = fs::File::open(dir.join(file)).and_then(|file| file.set_modified(long_ago));
+        file.context("age")?;
+        let dir = fs::File::open(dir).and_then(|dir| dir.set_modified(long_ago));
+        dir.context("age")?;
+    }
+    let listed = say(world, place, &["ps", "--all", "--json"])?.json()?;
+    world.note(format!("ps says {listed}"));
+    tell(world, place, &["sweep"])?;
+    ensure!(!blank.exists(), "a directory of nobody is left");
+    for name in ["lock", "control.sock"] {
+        ensure!(!run.join(name).exists(), "a run that is over has left its {name}");
+    }
     all_clean(world)
 }
 

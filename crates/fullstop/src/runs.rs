@@ -102,7 +102,9 @@ impl Runs {
 
     /// Ends every run whose keeper and guard are gone.
     pub fn sweep(&self) -> Result<Vec<Swept>> {
-        Ok(sweep::sweep(&self.store, Mode::End)?)
+        let swept = sweep::sweep(&self.store, Mode::End)?;
+        self.store.tidy()?;
+        Ok(swept)
     }
 
     /// As [`Runs::sweep`], on the way to something else: what does not die at once

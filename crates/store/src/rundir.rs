@@ -309,6 +309,30 @@ pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", dir.fd.as_raw_fd()))
 }
 
+/// Removes the lock and the socket of a run that is not listed; whether nothing else was
+/// ever there. What has changed a moment ago may be in the making, and is left.
+pub(crate) fn tidy(dir: &Dir) -> bool {
+    const YOUNG: Duration = Duration::from_secs(10);
+    let names = dir.names().unwrap_or_default();
+    let left = |name: &&String| *name == LOCK || *name == SOCKET;
+    let aged = || {
+        let changed = std::fs::metadata(&dir.path).and_then(|meta| meta.modified());
+        changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG))
+    };
+    let is_blank = names.iter().all(|name| name == LOCK);
+    if !(is_blank || names.iter().any(|name| left(&name))) || !aged() {
+        return false;
+    }
+    let held = |lock: File| is_locked(lock.as_fd(), LIVE).unwrap_or(true);
+    if dir.open_file(LOCK, OFlags::RDWR).is_ok_and(held) {
+        return false;
+    }
+    for name in names.iter().filter(left) {
+        let _ = dir.remove(name);
+    }
+    is_blank
+}
+
 /// How a run stands by its record, or as far as its spec tells: a run that has just
 /// begun has no record yet, a generation that has just begun only that of the last.
 pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {

@@ -288,6 +288,21 @@ impl Store {
         self.spec(id).ok()?.name
     }
 
+    /// Removes what those have left who were cut short while they made a directory or put
+    /// it away, and that nothing listed leads to. It looks at all there is.
+    pub fn tidy(&self) -> Result<()> {
+        for id in self.all()? {
+            if matches!(self.standing(&id), Ok(Standing::Over))
+                && let Ok(dir) = self.run(&id)
+                && rundir::tidy(&dir)
+            {
+                let name = format!("runs/{id}");
+                let _ = unlinkat(&self.root.fd, name.as_str(), AtFlags::REMOVEDIR);
+            }
+        }
+        Ok(())
+    }
+
     /// Removes a run that is over. Its lock is held meanwhile, against a restart, and
     /// goes last.
     pub fn remove(&self, id: &Id) -> Result<()> {
