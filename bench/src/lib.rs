@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod disk;
 pub mod plan;
 pub mod results;

@@ -11,6 +11,10 @@ pub struct Plan {
     pub parts: Vec<Part>,
     /// An existing directory for FIFOs, readable by everybody.
     pub scratch: PathBuf,
+    /// An existing directory for records, on a disk where there is one: that is
+    /// where people have theirs.
+    pub state: PathBuf,
+    pub fullstop: PathBuf,
     pub bits: Bits,
     /// The hostile programs; without them no survivors are counted.
     pub zoo: Option<PathBuf>,
@@ -24,10 +28,12 @@ pub enum Part {
     Stop,
     Memory,
     Survivors,
+    Records,
 }
 
 impl Part {
-    pub const ALL: [Self; 4] = [Self::Spawn, Self::Stop, Self::Memory, Self::Survivors];
+    pub const ALL: [Self; 5] =
+        [Self::Spawn, Self::Stop, Self::Memory, Self::Survivors, Self::Records];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -35,6 +41,7 @@ impl Part {
             Self::Stop => "stop",
             Self::Memory => "memory",
             Self::Survivors => "survivors",
+            Self::Records => "records",
         }
     }
 }
@@ -57,6 +64,8 @@ pub struct Contender {
     pub prefix: Vec<String>,
     /// The same, told to lose no time when it is stopped.
     pub prefix_at_once: Vec<String>,
+    /// Added to its environment.
+    pub env: Vec<(String, String)>,
     /// For a library: a long-living program that spawns on request, because a
     /// user of the library does not start a new host for each command.
     pub host: Option<Vec<String>>,
@@ -72,8 +81,12 @@ pub struct Contender {
 pub enum Role {
     /// Plain `posix_spawn`: what every spawn costs at least.
     Floor,
+    /// As people use it, with its record.
     FullstopCgroup,
     FullstopTree,
+    /// Without a record: what running and ending cost by themselves.
+    EngineCgroup,
+    EngineTree,
     /// The peer whose start-up is the yardstick of the acceptance figure.
     Tini,
     Peer,
@@ -82,6 +95,12 @@ pub enum Role {
 impl Contender {
     pub fn takes_part(&self) -> bool {
         self.missing.is_none()
+    }
+
+    /// Whether it is there to be compared with its twin that keeps records, and
+    /// need not be stopped, weighed and counted as well.
+    pub fn is_engine(&self) -> bool {
+        matches!(self.role, Role::EngineCgroup | Role::EngineTree)
     }
 
     /// Whether it is a program that stands in front of a command, with

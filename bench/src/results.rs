@@ -9,6 +9,7 @@ pub struct Results {
     pub stop: Vec<Stop>,
     pub memory: Vec<Memory>,
     pub survivors: Vec<Survivors>,
+    pub records: Records,
     /// What could not be measured, and why.
     pub failures: Vec<Failure>,
 }
@@ -119,6 +120,89 @@ pub struct Survivors {
     pub returned: bool,
 }
 
+/// What records cost, and whether they are found again.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Records {
+    /// Where they were: the type of the filesystem.
+    pub filesystem: String,
+    pub recorded: Vec<Recorded>,
+    pub crowd: Option<Crowd>,
+    pub sweep: Option<Sweep>,
+}
+
+/// A run of `true`, from the order to spawn until it is known to be over.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    pub contender: String,
+    /// How many ended runs stood in the directory before.
+    pub ended: usize,
+    pub kind: SpawnKind,
+    pub sample: Sample,
+}
+
+/// Many live runs at once.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Crowd {
+    pub runs: usize,
+    pub ps: Sample,
+    /// From the order `stop --all` until it had returned.
+    pub stop_ns: u64,
+    /// Its exit status, 0 when all of them were proven to be over.
+    pub status: i32,
+    /// Runs without a report that says ended, with a proof.
+    pub unproven: usize,
+    /// Commands alive at the instant it returned.
+    pub alive_at_return: usize,
+    /// A little later: any process, name in `live/`, cgroup of theirs.
+    pub processes_left: usize,
+    pub listed_left: usize,
+    pub cgroups_left: usize,
+    pub memory_kib: Levels,
+    pub descriptors: Levels,
+}
+
+impl Crowd {
+    /// Whatever should not be there after `stop --all`.
+    pub fn left(&self) -> usize {
+        usize::from(self.status != 0)
+            + self.unproven
+            + self.alive_at_return
+            + self.processes_left
+            + self.listed_left
+            + self.cgroups_left
+    }
+}
+
+/// Something of the whole machine: before the runs, with them, after them.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Levels {
+    pub before: u64,
+    pub during: u64,
+    pub after: u64,
+}
+
+impl Levels {
+    /// How much of what they had taken was not given back.
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    pub fn kept_percent(&self) -> Option<f64> {
+        let taken = self.during.checked_sub(self.before).filter(|&taken| taken > 0)?;
+        Some(self.after.saturating_sub(self.before) as f64 * 100.0 / taken as f64)
+    }
+}
+
+/// A lost run without a cgroup, searched for among many processes.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Sweep {
+    pub processes: usize,
+    pub dry_run: Sample,
+    /// `stat` and `environ` of every process, read and thrown away.
+    pub raw_read: Sample,
+    /// The sweep that ended it.
+    pub sweep_ns: u64,
+    /// Commands of the lost run that were alive after it, and names in `live/`.
+    pub left: usize,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +210,14 @@ mod tests {
     #[test]
     fn a_sample_of_nothing_is_none() {
         assert!(Sample::of(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn what_is_kept_is_measured_by_what_was_taken() {
+        let kept = |before, during, after| Levels { before, during, after }.kept_percent();
+        assert_eq!(kept(100, 300, 110), Some(5.0));
+        assert_eq!(kept(100, 300, 90), Some(0.0));
+        assert_eq!(kept(100, 100, 100), None);
     }
 
     #[test]

@@ -23,9 +23,9 @@ cargo xtask test [--only unit|arena] [--repeat N] [--load] [--suite NAME] [FILTE
     FILTER    only arena tests whose name contains it; ARGS go to the arena suites
 
 cargo xtask bench [--quick] [--only PART]… [--check] [--json FILE] [--markdown FILE]
-    Measures fullstop beside its peers: starting, stopping, memory, survivors.
+    Measures fullstop beside its peers: starting, stopping, memory, survivors, records.
     --quick   few rounds: to try it out, not to quote
-    --only    measure only this part: spawn, stop, memory, survivors
+    --only    measure only this part: spawn, stop, memory, survivors, records
     --check   fail when an acceptance figure is missed";
 
 fn main() -> ExitCode {

@@ -14,8 +14,8 @@ pub struct Watched {
 }
 
 impl Watched {
-    pub fn spawn(words: &[String]) -> io::Result<Self> {
-        Self::start(command(words)?)
+    pub fn spawn(words: &[String], env: &[(String, String)]) -> io::Result<Self> {
+        Self::start(command(words, env)?)
     }
 
     pub fn start(mut command: Command) -> io::Result<Self> {
@@ -47,17 +47,17 @@ impl Watched {
 
 /// The command of these words. std starts it by `posix_spawn`, since nothing is
 /// asked of it that needs more.
-pub fn command(words: &[String]) -> io::Result<Command> {
+pub fn command(words: &[String], env: &[(String, String)]) -> io::Result<Command> {
     let (program, args) =
         words.split_first().ok_or_else(|| io::Error::other("no command to run"))?;
     let mut command = Command::new(program);
-    command.args(args);
+    command.args(args).envs(env.iter().map(|(name, value)| (name, value)));
     Ok(command)
 }
 
 /// As `command`, deaf and dumb: for trees that talk.
-pub fn quiet_command(words: &[String]) -> io::Result<Command> {
-    let mut command = command(words)?;
+pub fn quiet_command(words: &[String], env: &[(String, String)]) -> io::Result<Command> {
+    let mut command = command(words, env)?;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Ok(command)
 }

@@ -24,6 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Serialize, Deserialize)]
 pub struct Errand {
     pub prefix: Vec<String>,
+    pub env: Vec<(String, String)>,
     pub zoo: PathBuf,
     pub animal: String,
     pub dir: PathBuf,
@@ -46,7 +47,7 @@ pub fn hunt(errand: &Path) -> Outcome<()> {
         errand.animal.clone(),
     ];
     let words = [errand.prefix.as_slice(), &animal].concat();
-    let run = Watched::start(quiet_command(&words)?)?;
+    let run = Watched::start(quiet_command(&words, &errand.env)?)?;
     fifo.read_line(START_PATIENCE)?;
     std::thread::sleep(SETTLE);
     // The contender's own processes run the same program as the one we started

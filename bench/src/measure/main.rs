@@ -3,17 +3,22 @@
 //!
 //! `enclose` makes a cgroup that is thrown away afterwards and enters a new pid
 //! namespace; `init` is process 1 of that namespace and reaps; `measure` does
-//! the work. `weigh` and `hunt` are single errands of `measure`, each inside
+//! the work. `weigh`, `hunt`, `crowd` and `lost` are single errands of `measure`, each inside
 //! one more pid namespace, since they leave processes behind on purpose.
 #![forbid(unsafe_code)]
 
 mod cgroup;
 mod child;
+mod crowd;
 mod enclose;
+mod ended;
 mod fifo;
 mod hunt;
+mod level;
+mod lost;
 mod memory;
 mod proc;
+mod records;
 mod spawn;
 mod stop;
 mod survivors;
@@ -41,6 +46,9 @@ fn main() -> ExitCode {
         }
         ["weigh", errand] => weigh::weigh(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         ["hunt", errand] => hunt::hunt(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        ["crowd", errand] => crowd::crowd(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        ["lost", errand] => lost::lost(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        [lost::RAW_READ] => lost::raw_read().map(|()| ExitCode::SUCCESS),
         _ => Err("this program is started by `cargo xtask bench`".into()),
     };
     outcome.unwrap_or_else(|error| {
@@ -68,6 +76,7 @@ fn measure(plan: &Path, results: &Path) -> Outcome<()> {
             Part::Stop => stop::measure(&plan, cgroup.as_deref(), &mut found)?,
             Part::Memory => memory::measure(&plan, &mut found),
             Part::Survivors => survivors::measure(&plan, &mut found)?,
+            Part::Records => records::measure(&plan, &mut found)?,
         }
     }
     std::fs::write(results, serde_json::to_vec_pretty(&found)?)?;

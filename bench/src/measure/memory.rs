@@ -1,6 +1,6 @@
 //! What a contender's own processes weigh while the command is idle.
 
-use fullstop_bench::plan::Plan;
+use fullstop_bench::plan::{Contender, Plan};
 use fullstop_bench::results::{Failure, Memory, Results};
 
 use crate::Outcome;
@@ -13,10 +13,10 @@ const RUNS_QUICK: usize = 20;
 pub fn measure(plan: &Plan, found: &mut Results) {
     let runs = if plan.quick { RUNS_QUICK } else { RUNS };
     for contender in &plan.contenders {
-        if !contender.takes_part() || !contender.is_prefix() {
+        if !contender.takes_part() || !contender.is_prefix() || contender.is_engine() {
             continue;
         }
-        match one(plan, &contender.prefix_at_once, runs) {
+        match one(plan, contender, runs) {
             Ok(weight) => found.memory.push(Memory {
                 contender: contender.name.clone(),
                 runs,
@@ -32,9 +32,10 @@ pub fn measure(plan: &Plan, found: &mut Results) {
     }
 }
 
-fn one(plan: &Plan, prefix: &[String], runs: usize) -> Outcome<Weight> {
+fn one(plan: &Plan, contender: &Contender, runs: usize) -> Outcome<Weight> {
     let errand = Errand {
-        prefix: prefix.to_owned(),
+        prefix: contender.prefix_at_once.clone(),
+        env: contender.env.clone(),
         tree: plan.bits.tree.clone(),
         fifo: plan.scratch.join("idle"),
         runs,

@@ -34,21 +34,40 @@ pub fn living_of(exe: &Path) -> Vec<Seen> {
 }
 
 fn alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+    let Some(stat) = stat(pid) else {
         return false;
     };
-    // The command name is in parentheses and may hold anything.
-    let Some((_, after)) = stat.rsplit_once(") ") else {
-        return false;
-    };
-    let mut fields = after.split(' ');
-    let state = fields.next();
-    let threads = fields.nth(16).and_then(|n| n.parse::<u32>().ok());
-    match state {
-        Some("X") => false,
-        Some("Z") => threads.is_some_and(|n| n > 1),
+    match stat[STATE].as_str() {
+        "X" => false,
+        "Z" => stat.get(THREADS).and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n > 1),
         _ => true,
     }
+}
+
+/// One letter; None for a process that is dead, whether or not it was reaped.
+pub fn state(pid: u32) -> Option<char> {
+    if !alive(pid) {
+        return None;
+    }
+    stat(pid)?[STATE].chars().next()
+}
+
+/// When it began, in clock ticks after boot.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    stat(pid)?.get(START)?.parse().ok()
+}
+
+/// Where these stand among the fields after the command name.
+const STATE: usize = 0;
+const THREADS: usize = 17;
+const START: usize = 19;
+
+/// The fields of `stat` after the command name, at least one.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command name is in parentheses and may hold anything.
+    let (_, after) = stat.rsplit_once(") ")?;
+    Some(after.trim_end().split(' ').map(str::to_owned).collect())
 }
 
 /// What this process costs in memory, shared pages counted by share.

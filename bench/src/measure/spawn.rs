@@ -30,19 +30,31 @@ struct Runner<'a> {
 }
 
 pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
+    let contenders: Vec<&Contender> =
+        plan.contenders.iter().filter(|contender| contender.takes_part()).collect();
+    for (contender, kind, sample) in race(plan, &contenders, &KINDS, "spawn", found)? {
+        found.spawn.push(Spawn { contender: contender.name.clone(), kind, sample });
+    }
+    Ok(())
+}
+
+/// Lets them all start these commands in turn.
+pub fn race<'a>(
+    plan: &Plan,
+    contenders: &[&'a Contender],
+    kinds: &[SpawnKind],
+    part: &str,
+    found: &mut Results,
+) -> Outcome<Vec<(&'a Contender, SpawnKind, Sample)>> {
     let mut fifo = Fifo::make(&plan.scratch.join("stamp"))?;
     let stamp = vec![utf8(&plan.bits.stamp)?, fifo.path().to_owned()];
     let tiny = vec![utf8(&plan.bits.true_)?];
     let system = vec!["/bin/true".to_owned()];
-    let mut runners: Vec<Runner> = plan
-        .contenders
-        .iter()
-        .filter(|contender| contender.takes_part())
-        .map(Runner::new)
-        .collect();
+    let mut runners: Vec<Runner> =
+        contenders.iter().map(|contender| Runner::new(contender)).collect();
     let rounds = if plan.quick { ROUNDS_QUICK } else { ROUNDS };
     for round in 0..WARM_UP + rounds {
-        for kind in KINDS {
+        for &kind in kinds {
             let words = match kind {
                 SpawnKind::Exec => &stamp,
                 SpawnKind::Exit => &tiny,
@@ -61,22 +73,19 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
             }
         }
     }
+    let mut timed = Vec::new();
     for mut runner in runners {
-        let name = &runner.contender.name;
         if let Some(why) = runner.broken {
-            found.failures.push(Failure { contender: name.clone(), part: "spawn".into(), why });
+            let contender = runner.contender.name.clone();
+            found.failures.push(Failure { contender, part: part.to_owned(), why });
             continue;
         }
-        for kind in KINDS {
+        for &kind in kinds {
             let times = runner.times.remove(&kind).unwrap_or_default();
-            found.spawn.extend(Sample::of(times).map(|sample| Spawn {
-                contender: name.clone(),
-                kind,
-                sample,
-            }));
+            timed.extend(Sample::of(times).map(|sample| (runner.contender, kind, sample)));
         }
     }
-    Ok(())
+    Ok(timed)
 }
 
 impl<'a> Runner<'a> {
@@ -104,7 +113,8 @@ impl<'a> Runner<'a> {
         let (start, end) = if let Some(host) = &mut self.host {
             host.ask(words)?
         } else {
-            let mut command = command(&[&self.contender.prefix, words].concat())?;
+            let words = [&self.contender.prefix, words].concat();
+            let mut command = command(&words, &self.contender.env)?;
             let start = now_ns();
             let mut child = command.spawn()?;
             let status = child.wait()?;
@@ -134,7 +144,8 @@ struct Host {
 
 impl Host {
     fn start(words: &[String]) -> Outcome<Self> {
-        let mut child = command(words)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child =
+            command(words, &[])?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let ask = child.stdin.take().ok_or("the host has no stdin")?;
         let answer = child.stdout.take().ok_or("the host has no stdout")?;
         Ok(Self { child, ask, answer: BufReader::new(answer) })

@@ -124,7 +124,7 @@ fn lanes<'a>(plan: &'a Plan, course: &Course, cgroup: bool) -> Vec<Lane<'a>> {
     }
     for contender in plan.contenders.iter().filter(|c| c.takes_part()) {
         let takes_part = match contender.role {
-            Role::Floor => false,
+            Role::Floor | Role::EngineCgroup | Role::EngineTree => false,
             Role::FullstopCgroup | Role::FullstopTree => true,
             Role::Tini | Role::Peer => course.with_peers,
         };
@@ -146,7 +146,7 @@ impl Field<'_> {
             Way::FloorProgram => self.floor_program(course),
             Way::Contender(contender) => {
                 let words = [contender.prefix_at_once.clone(), self.words(course.size)].concat();
-                self.program(course, &words)
+                self.program(course, &words, &contender.env)
             }
         };
         match outcome {
@@ -179,12 +179,17 @@ impl Field<'_> {
         let dir = dir.display().to_string();
         let floor = [self.floor.display().to_string(), dir.clone()];
         let words = [floor.as_slice(), &self.words(course.size), &[dir]].concat();
-        self.program(course, &words)
+        self.program(course, &words, &[])
     }
 
     /// From SIGTERM until the program in front of the tree has exited.
-    fn program(&mut self, course: &Course, words: &[String]) -> Outcome<(u64, usize)> {
-        let run = Watched::spawn(words)?;
+    fn program(
+        &mut self,
+        course: &Course,
+        words: &[String],
+        env: &[(String, String)],
+    ) -> Outcome<(u64, usize)> {
+        let run = Watched::spawn(words, env)?;
         self.await_ready(course)?;
         let start = now_ns();
         run.signal(Signal::TERM)?;
@@ -207,7 +212,7 @@ impl Field<'_> {
         set_child_subreaper(Some(getpid()))?;
         let mut words = self.words(course.size);
         words.push(dir.display().to_string());
-        let leader = Watched::spawn(&words)?;
+        let leader = Watched::spawn(&words, &[])?;
         self.await_ready(course)?;
         let kill = File::options().write(true).open(dir.join("cgroup.kill"))?;
         let events = File::open(dir.join("cgroup.events"))?;

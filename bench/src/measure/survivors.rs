@@ -34,6 +34,7 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
         .contenders
         .iter()
         .filter(|contender| contender.takes_part() && !contender.prefix.is_empty())
+        .filter(|contender| !contender.is_engine())
         .flat_map(|contender| ANIMALS.map(|animal| (contender, animal)))
         .collect();
     let next = AtomicUsize::new(0);
@@ -80,6 +81,7 @@ fn one(plan: &Plan, zoo: &Path, contender: &Contender, animal: &str) -> Outcome<
     let dir = fresh_dir(&plan.scratch)?;
     let errand = Errand {
         prefix: contender.prefix.clone(),
+        env: contender.env.clone(),
         zoo: zoo.to_owned(),
         animal: animal.to_owned(),
         dir: dir.clone(),

@@ -18,6 +18,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 #[derive(Serialize, Deserialize)]
 pub struct Errand {
     pub prefix: Vec<String>,
+    pub env: Vec<(String, String)>,
     pub tree: PathBuf,
     pub fifo: PathBuf,
     pub runs: usize,
@@ -37,7 +38,7 @@ pub fn weigh(errand: &Path) -> Outcome<()> {
     let words = [errand.prefix.as_slice(), &idle].concat();
     let mut runs = Vec::new();
     for _ in 0..errand.runs {
-        runs.push(Watched::spawn(&words)?);
+        runs.push(Watched::spawn(&words, &errand.env)?);
     }
     for _ in 0..errand.runs {
         fifo.read_line(PATIENCE)?;

@@ -8,7 +8,13 @@ const STOP_CGROUP: f64 = 1.2;
 const STOP_TREE: f64 = 2.5;
 const SINGLE_MS: f64 = 2.0;
 const RUN_TRUE: f64 = 1.2;
+const RUN_TRUE_RECORDED: f64 = 1.5;
 const PSS_KIB: f64 = 512.0;
+/// The one promise that is a time: nobody likes to wait for a list.
+const PS_MS: f64 = 200.0;
+const SWEEP: f64 = 1.2;
+/// The counters are the whole machine's, and something else always moves.
+const KEPT_PERCENT: f64 = 5.0;
 
 #[derive(Serialize)]
 pub struct Figure {
@@ -54,6 +60,32 @@ impl<'a> Cast<'a> {
             .map(|row| &row.sample)
     }
 
+    /// `ended` is how many ended runs stood beside it.
+    pub fn recorded(&self, name: &str, ended: usize, kind: SpawnKind) -> Option<&'a Sample> {
+        self.results
+            .records
+            .recorded
+            .iter()
+            .find(|row| row.contender == name && row.ended == ended && row.kind == kind)
+            .map(|row| &row.sample)
+    }
+
+    /// Against tini, in the same race.
+    pub fn recorded_to_tini(&self, role: Role, ended: usize, kind: SpawnKind) -> Option<f64> {
+        let tini = self.recorded(self.name(Role::Tini)?, 0, kind)?;
+        Some(self.recorded(self.name(role)?, ended, kind)?.ratio_to(tini))
+    }
+
+    pub fn spawn_to_tini(&self, role: Role, kind: SpawnKind) -> Option<f64> {
+        let tini = self.spawn(self.name(Role::Tini)?, kind)?;
+        Some(self.spawn(self.name(role)?, kind)?.ratio_to(tini))
+    }
+
+    /// How many ended runs there were in the directory that was full of them.
+    pub fn ended(&self) -> usize {
+        self.results.records.recorded.iter().map(|row| row.ended).max().unwrap_or(0)
+    }
+
     /// The fastest of the raw ways, so that nobody is compared with a slow one.
     pub fn floor(&self, size: u32, young: bool) -> Option<&'a Sample> {
         FLOORS
@@ -92,11 +124,12 @@ pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
             figures.push(figure(what, "ms", more, SINGLE_MS));
         }
     }
-    for (kind, what) in [(SpawnKind::Exit, "a static true"), (SpawnKind::ExitSystem, "/bin/true")] {
-        let run = cast.name(Role::FullstopCgroup).and_then(|name| cast.spawn(name, kind));
-        let tini = cast.name(Role::Tini).and_then(|name| cast.spawn(name, kind));
-        let ratio = run.zip(tini).map(|(run, tini)| run.ratio_to(tini));
-        let what = format!("run {what}, cgroup, against tini -s -g");
+    for (kind, what) in TRUE {
+        // Both races have it; that of the spawns is the longer one.
+        let ratio = cast
+            .spawn_to_tini(Role::EngineCgroup, kind)
+            .or_else(|| cast.recorded_to_tini(Role::EngineCgroup, 0, kind));
+        let what = format!("run {what}, no record, cgroup, against tini -s -g");
         figures.push(figure(what, "×", ratio, RUN_TRUE));
     }
     for role in [Role::FullstopCgroup, Role::FullstopTree] {
@@ -117,7 +150,49 @@ pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
             rows.peek().is_some().then(|| rows.map(|row| row.survivors).sum::<usize>() as f64);
         figures.push(figure(format!("survivors, {name}"), "processes", survivors, 0.0));
     }
+    records(&cast, &mut figures);
     figures
+}
+
+const TRUE: [(SpawnKind, &str); 2] =
+    [(SpawnKind::Exit, "a static true"), (SpawnKind::ExitSystem, "/bin/true")];
+
+fn records(cast: &Cast, figures: &mut Vec<Figure>) {
+    for (role, cage) in [(Role::FullstopCgroup, "cgroup"), (Role::FullstopTree, "tree")] {
+        for (kind, what) in TRUE {
+            let ratio = cast.recorded_to_tini(role, 0, kind);
+            let what = format!("run {what}, with its record, {cage}, against tini -s -g");
+            figures.push(figure(what.clone(), "×", ratio, RUN_TRUE_RECORDED));
+            let ended = Some(cast.ended()).filter(|&ended| ended > 0);
+            let ratio = ended.and_then(|ended| cast.recorded_to_tini(role, ended, kind));
+            let many = ended.map_or("many".to_owned(), |ended| ended.to_string());
+            let what = format!("{what}, beside {many} ended runs");
+            figures.push(figure(what, "×", ratio, RUN_TRUE_RECORDED));
+        }
+    }
+    let crowd = cast.results.records.crowd.as_ref();
+    let many = crowd.map_or("many".to_owned(), |crowd| crowd.runs.to_string());
+    let ps = crowd.map(|crowd| crowd.ps.median_ms());
+    figures.push(figure(format!("ps of {many} live runs"), "ms", ps, PS_MS));
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
+    let left = crowd.map(|crowd| crowd.left() as f64);
+    let what = format!("unproven or left over, stop --all of {many} live runs");
+    figures.push(figure(what, "of them", left, 0.0));
+    let kept = crowd.and_then(|crowd| crowd.memory_kib.kept_percent());
+    let what = format!("memory of {many} live runs, not given back");
+    figures.push(figure(what, "%", kept, KEPT_PERCENT));
+    let kept = crowd.and_then(|crowd| crowd.descriptors.kept_percent());
+    let what = format!("descriptors of {many} live runs, not given back");
+    figures.push(figure(what, "%", kept, KEPT_PERCENT));
+
+    let sweep = cast.results.records.sweep.as_ref();
+    let many = sweep.map_or("many".to_owned(), |sweep| sweep.processes.to_string());
+    let ratio = sweep.map(|sweep| sweep.dry_run.ratio_to(&sweep.raw_read));
+    let what = format!("sweep --dry-run among {many} processes, against reading stat and environ");
+    figures.push(figure(what, "×", ratio, SWEEP));
+    #[expect(clippy::cast_precision_loss, reason = "one or two")]
+    let left = sweep.map(|sweep| sweep.left as f64);
+    figures.push(figure("left over by the sweep of a lost run".to_owned(), "of it", left, 0.0));
 }
 
 fn figure(what: String, unit: &'static str, measured: Option<f64>, at_most: f64) -> Figure {
@@ -147,6 +222,7 @@ mod tests {
             role: Role::FullstopCgroup,
             prefix: Vec::new(),
             prefix_at_once: Vec::new(),
+            env: Vec::new(),
             host: None,
             echoes: false,
             missing: None,

@@ -4,6 +4,7 @@
 //! timed by `bench-measure`, in a closed world of its own.
 
 mod judge;
+mod kept;
 mod peers;
 mod show;
 
@@ -11,12 +12,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use fullstop_bench::disk;
 use fullstop_bench::plan::{Bits, Contender, Part, Plan, Role};
 use fullstop_bench::results::Results;
 use serde::Serialize;
 
 use crate::cargo::{Metadata, build, root};
 use crate::{Outcome, needs};
+
+/// No state directory can be made here, so that a run goes on without a record.
+const NOWHERE: &str = "/proc/none";
+/// Where records go if the build directory is only memory.
+const OTHER_DISK: &str = "/var/tmp";
 
 pub struct Options {
     quick: bool,
@@ -79,10 +86,18 @@ pub fn run(options: &Options) -> Outcome<bool> {
         build(&["-p", "fullstop-cli", "-p", "fullstop-zoo", "-p", "fullstop-bench"], None)?;
     let workshop = target.join("bench");
     let scratch = fresh_dir(&workshop.join("scratch"))?;
+    let state = state_dir(&scratch)?;
+    let fullstop = program(&programs, "fullstop")?;
+    // Records are compared with tini alone; nobody else need be built for that.
+    let peers = match options.parts.as_slice() {
+        [Part::Records] => peers::prefixes(),
+        _ => peers::all(&root(), &workshop),
+    };
     let plan = Plan {
         quick: options.quick,
         parts: options.parts.clone(),
         scratch: scratch.clone(),
+        state: state.clone(),
         bits: Bits {
             stamp: program(&programs, "bench-stamp")?,
             true_: program(&programs, "bench-true")?,
@@ -90,10 +105,13 @@ pub fn run(options: &Options) -> Outcome<bool> {
             floor: program(&programs, "bench-floor")?,
         },
         zoo: Some(program(&programs, "zoo")?),
-        contenders: contenders(&program(&programs, "fullstop")?, &workshop),
+        contenders: contenders(&fullstop, &state, peers),
+        fullstop,
     };
-    let results = measure(&program(&programs, "bench-measure")?, &plan)?;
+    let results = measure(&program(&programs, "bench-measure")?, &plan);
 
+    std::fs::remove_dir_all(&state)?;
+    let results = results?;
     std::fs::remove_dir_all(&scratch)?;
     let figures = judge::figures(&plan.contenders, &results);
     let text = show::markdown(&plan.contenders, &results, &figures, options.quick);
@@ -120,31 +138,42 @@ fn program(programs: &HashMap<String, PathBuf>, name: &str) -> Outcome<PathBuf> 
     Ok(program.canonicalize()?)
 }
 
-fn contenders(fullstop: &Path, workshop: &Path) -> Vec<Contender> {
+fn contenders(fullstop: &Path, state: &Path, peers: Vec<Contender>) -> Vec<Contender> {
     let fullstop = fullstop.display().to_string();
-    let caged = |name: &str, role, cage: &str| Contender {
-        name: name.to_owned(),
-        role,
-        prefix: words(&[&fullstop, "run", "--cage", cage, "--"]),
-        prefix_at_once: words(&[&fullstop, "run", "--cage", cage, "--ladder", "kill", "--"]),
-        host: None,
-        echoes: false,
-        missing: None,
+    let state = state.join("contenders").display().to_string();
+    let run = |name: &str, role, cage: &str, quiet: &[&str], state: &str| {
+        let run = [&[&fullstop, "run"], quiet, &["--cage", cage]].concat();
+        Contender {
+            name: name.to_owned(),
+            role,
+            prefix: words(&[&run, &["--"][..]].concat()),
+            prefix_at_once: words(&[&run, &["--ladder", "kill", "--"][..]].concat()),
+            env: vec![("FULLSTOP_DIR".to_owned(), state.to_owned())],
+            host: None,
+            echoes: false,
+            missing: None,
+        }
     };
+    // Records belong to the bench, never to the person who runs it.
+    let caged = |name: &str, role, cage: &str| run(name, role, cage, &[], &state);
+    let engine = |name: &str, role, cage: &str| run(name, role, cage, &["-q"], NOWHERE);
     let mut all = vec![
         Contender {
             name: "posix_spawn".to_owned(),
             role: Role::Floor,
             prefix: Vec::new(),
             prefix_at_once: Vec::new(),
+            env: Vec::new(),
             host: None,
             echoes: false,
             missing: None,
         },
         caged("fullstop run (cgroup)", Role::FullstopCgroup, "cgroup"),
         caged("fullstop run (tree)", Role::FullstopTree, "tree"),
+        engine("fullstop run (cgroup), no record", Role::EngineCgroup, "cgroup"),
+        engine("fullstop run (tree), no record", Role::EngineTree, "tree"),
     ];
-    all.extend(peers::all(&root(), workshop));
+    all.extend(peers);
     all
 }
 
@@ -169,6 +198,16 @@ fn measure(measurer: &Path, plan: &Plan) -> Outcome<Results> {
         return Err(format!("measuring ended with {status}").into());
     }
     Ok(serde_json::from_slice(&std::fs::read(&results_file)?)?)
+}
+
+/// A directory for records, on a disk if there is one.
+fn state_dir(scratch: &Path) -> Outcome<PathBuf> {
+    if !disk::is_memory(scratch) || disk::is_memory(Path::new(OTHER_DISK)) {
+        return fresh_dir(&scratch.join("state"));
+    }
+    let dir = Path::new(OTHER_DISK).join(format!("fullstop-bench-{}", std::process::id()));
+    std::fs::create_dir(&dir)?;
+    Ok(dir.canonicalize()?)
 }
 
 /// A directory for FIFOs and errands, emptied of what an interrupted bench left.

@@ -20,7 +20,7 @@ pub fn all(root: &Path, workshop: &Path) -> Vec<Contender> {
 }
 
 /// Programs that stand in front of a command.
-fn prefixes() -> Vec<Contender> {
+pub fn prefixes() -> Vec<Contender> {
     let prefix = |name: &str, role, prefix: &[&str]| {
         // By its full path: nobody's figures shall hold a search through PATH.
         let program = needs::find(prefix[0]);
@@ -34,6 +34,7 @@ fn prefixes() -> Vec<Contender> {
             role,
             prefix_at_once: prefix.clone(),
             prefix,
+            env: Vec::new(),
             host: None,
             echoes: program_echoes(name),
             missing,
@@ -113,6 +114,7 @@ fn library(name: &str, program: Outcome<Vec<String>>) -> Contender {
         role: Role::Peer,
         prefix: with("run"),
         prefix_at_once: with("run"),
+        env: Vec::new(),
         host: Some(with("serve")),
         echoes: program_echoes(name),
         missing,

@@ -7,7 +7,7 @@ use fullstop_bench::results::{FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Results, Spaw
 
 use super::judge::{Cast, Figure};
 
-const NOTHING: &str = "–";
+pub const NOTHING: &str = "–";
 /// With more than this going on beside the bench, its figures are noise.
 const BUSY_PERCENT: u64 = 10;
 
@@ -41,12 +41,13 @@ pub fn markdown(
     text += &stops(results, &cast);
     text += &peers_stopping(contenders, results, &cast);
     text += &animals(contenders, results);
+    text += &super::kept::markdown(contenders, results, &cast);
     text += &notes(contenders, results);
     text += &verdicts(figures);
     text
 }
 
-fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut text = format!("| {} |\n|---|", head.join(" | "));
     text += &"---:|".repeat(head.len() - 1);
     text.push('\n');
@@ -57,7 +58,7 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-fn times(ratio: Option<f64>) -> String {
+pub fn times(ratio: Option<f64>) -> String {
     ratio.map_or(NOTHING.to_owned(), |ratio| format!("{ratio:.2} ×"))
 }
 
@@ -184,7 +185,8 @@ fn animals(contenders: &[Contender], results: &Results) -> String {
         return String::new();
     }
     let mut rows = Vec::new();
-    for contender in contenders.iter().filter(|c| c.takes_part() && !c.prefix.is_empty()) {
+    let stopped = |c: &&Contender| c.takes_part() && !c.prefix.is_empty() && !c.is_engine();
+    for contender in contenders.iter().filter(stopped) {
         let mut row = vec![contender.name.clone()];
         row.extend(names.iter().map(|animal| {
             let found = results
@@ -263,6 +265,7 @@ mod tests {
             role,
             prefix: Vec::new(),
             prefix_at_once: Vec::new(),
+            env: Vec::new(),
             host: None,
             echoes: false,
             missing: None,
