@@ -90,9 +90,7 @@ impl Ledger {
         self.record.leader = leader.and_then(identify);
         self.record.keeper = identify(own_pid());
         self.record.guard = guard.and_then(identify);
-        // A root member can leave its cgroup, and is then looked for like any other.
-        let may_leave = rustix::process::geteuid().is_root();
-        if (self.record.cage == CageKind::Tree || may_leave) && self.record.kin.is_none() {
+        if self.record.cage == CageKind::Tree && self.record.kin.is_none() {
             self.record.kin = guard.and_then(kin_of);
         }
         self.write();

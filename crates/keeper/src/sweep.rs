@@ -141,10 +141,6 @@ impl Lost {
         if record.id != *run.id() {
             return Err(format!("its record is that of run {}", record.id));
         }
-        let copied = |spec: SpecFile| spec.lock.is_some() && spec.lock != run.lock_inode();
-        if run.read_spec().is_ok_and(copied) {
-            return Err("its directory is a copy, whose lock says nothing".to_owned());
-        }
         if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
             run.rejoin(&group);
         }
@@ -154,6 +150,11 @@ impl Lost {
     fn end(mut self, mode: Mode) -> Found {
         if self.record.state.is_over() {
             return self.put_away(mode);
+        }
+        let copied = |spec: SpecFile| spec.lock.is_some() && spec.lock != self.run.lock_inode();
+        if self.run.read_spec().is_ok_and(copied) {
+            let why = "its directory is a copy, whose lock says nothing".to_owned();
+            return Found::LeftAlone { why };
         }
         if self.record.world.is_before_reboot() {
             return self.rebooted(mode);

@@ -113,11 +113,7 @@ impl Remains {
     /// desktop buses and `at` copy the marker to stands elsewhere.
     fn suspects(&self, marked: &Marked, reapers: &HashSet<i32>) -> Vec<Held> {
         let Some(since) = self.clues.since else { return Vec::new() };
-        // Who has left a cgroup of its own may be in any other.
-        let at_place = |pid: i32| {
-            self.cgroup.is_some()
-                || self.clues.place.is_some() && self.clues.place == cgroup_of(pid)
-        };
+        let at_place = |pid: i32| self.clues.place.is_some() && self.clues.place == cgroup_of(pid);
         let ours = |stat: &Stat, value: &str| {
             self.is_meant(value)
                 && stat.start_ticks >= since
