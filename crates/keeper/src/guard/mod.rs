@@ -126,6 +126,11 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         }
     };
     drop((theirs, hosts, host));
+    // Where there is no record there is nothing to sweep.
+    let sweep = match &ledger {
+        Some(_) => Sweep::Later(now() + SWEEP_AFTER),
+        None => Sweep::Done,
+    };
     let state = State::Running { leader: Leader::Alive, deadline: None };
     let give_up = spec.plan.timeout.map(|timeout| now() + timeout + patience(spec));
     let guard = Guard {
@@ -137,7 +142,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         lifeline: ours,
         bell,
         keeper,
-        sweep: Sweep::Later(now() + SWEEP_AFTER),
+        sweep,
         ledger,
         leader: None,
         notes,
