@@ -5,6 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Seven letters of time (32 ticks a second, good for 34 years), six of chance.
+///
+/// ```
+/// use fullstop_core::id::Id;
+///
+/// let id = Id::new(1_800_000_000_000, 7);
+/// assert_eq!(id.to_string().parse(), Ok(id));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Id(String);

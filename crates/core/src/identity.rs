@@ -3,6 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// Enough to know a process again on the same boot, in the same pid namespace.
+///
+/// ```
+/// use fullstop_core::identity::Identity;
+///
+/// let seen = Identity { pid: 42, start_ticks: 555, inode: Some(7) };
+/// let reused = Identity { inode: Some(8), ..seen };
+/// assert_ne!(seen, reused, "the same pid, another process");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     pub pid: i32,

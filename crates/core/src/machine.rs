@@ -19,6 +19,15 @@ pub const JOIN_WINDOW: Duration = Duration::from_secs(1);
 pub const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// What was asked for when the run was made.
+///
+/// ```
+/// use fullstop_core::ladder::Ladder;
+/// use fullstop_core::machine::Plan;
+/// use fullstop_core::words::OnExit;
+///
+/// let plan = Plan { ladder: Ladder::default(), on_exit: OnExit::Stop, timeout: None };
+/// assert_eq!(plan.ladder.to_string(), "term@leader:3s,term@tree:2s,kill");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Plan {
     pub ladder: Ladder,

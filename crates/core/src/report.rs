@@ -7,6 +7,21 @@ use serde::{Deserialize, Serialize};
 /// Raised when a field changes its meaning; new fields do not raise it.
 pub const VERSION: u32 = 1;
 
+/// How a run ended.
+///
+/// ```
+/// use fullstop_core::report::{Report, Verdict};
+///
+/// let report: Report = serde_json::from_str(r#"{
+///     "version": 1, "id": "0r3v8x2k7m4pq", "generation": 1, "command": ["true"],
+///     "cage": "cgroup", "state": "ended", "reason": "exited", "exit": {"code": 0},
+///     "steps": [], "leftovers": [], "survivors": [], "released": [],
+///     "proof": "cgroup-empty", "started_at": 1800000000000, "elapsed_ms": 3
+/// }"#)?;
+/// assert_eq!(report.state, Verdict::Ended);
+/// assert!(report.proof.is_some());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     pub version: u32,
@@ -36,6 +51,13 @@ pub struct Report {
     pub elapsed_ms: u64,
 }
 
+/// Where a run stands at its end.
+///
+/// ```
+/// use fullstop_core::report::Verdict;
+///
+/// assert_eq!(Verdict::Stuck.to_string(), "stuck");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -44,6 +66,13 @@ pub enum Verdict {
     Released,
 }
 
+/// What held a run together.
+///
+/// ```
+/// use fullstop_core::report::CageKind;
+///
+/// assert_eq!(CageKind::Cgroup.to_string(), "cgroup");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CageKind {
@@ -54,6 +83,12 @@ pub enum CageKind {
 kebab_display!(Verdict, CageKind);
 
 /// Which cage was asked for.
+///
+/// ```
+/// use fullstop_core::report::Wanted;
+///
+/// assert_eq!(Wanted::default(), Wanted::Auto);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wanted {
@@ -65,6 +100,13 @@ pub enum Wanted {
 }
 
 /// A step that was taken.
+///
+/// ```
+/// use fullstop_core::report::Taken;
+///
+/// let step = Taken { step: "term@leader".into(), at_ms: 12, alive: 3, signalled: 1 };
+/// assert!(step.signalled <= step.alive);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taken {
     pub step: String,
@@ -77,6 +119,17 @@ pub struct Taken {
 }
 
 /// One living process of a run.
+///
+/// ```
+/// use fullstop_core::report::Member;
+///
+/// let member: Member = serde_json::from_str(r#"{
+///     "pid": 42, "ppid": 7, "pgid": 42, "sid": 42, "uid": 1000, "state": "D", "threads": 1,
+///     "start_ticks": 555, "command": "dd if=/dev/sr0"
+/// }"#)?;
+/// assert_eq!(member.state, 'D');
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub pid: i32,

@@ -6,6 +6,14 @@ use std::ops::Add;
 use std::time::Duration;
 
 /// A point on a clock that does not count suspend. Only differences mean anything.
+///
+/// ```
+/// use fullstop_core::words::Moment;
+/// use std::time::Duration;
+///
+/// let begin = Moment::at(Duration::from_secs(5));
+/// assert_eq!((begin + Duration::from_secs(2)).since(begin), Duration::from_secs(2));
+/// ```
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -32,6 +40,13 @@ impl Add<Duration> for Moment {
 }
 
 /// How the leader ended.
+///
+/// ```
+/// use fullstop_core::words::Exit;
+///
+/// assert_eq!(serde_json::to_string(&Exit::Code(3))?, r#"{"code":3}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
@@ -42,6 +57,12 @@ pub enum Exit {
 }
 
 /// Why a run came to its end. The first reason wins.
+///
+/// ```
+/// use fullstop_core::words::Reason;
+///
+/// assert_eq!(Reason::GroupClosed.to_string(), "group-closed");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -62,6 +83,12 @@ pub enum Reason {
 }
 
 /// Why we may say that nothing of a run is alive.
+///
+/// ```
+/// use fullstop_core::words::Proof;
+///
+/// assert_eq!(Proof::NoChildren.to_string(), "no-children");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
@@ -78,6 +105,12 @@ pub enum Proof {
 }
 
 /// What happens to the rest when the leader exits and others live.
+///
+/// ```
+/// use fullstop_core::words::OnExit;
+///
+/// assert_eq!(OnExit::default(), OnExit::Stop);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnExit {

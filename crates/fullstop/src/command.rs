@@ -53,6 +53,14 @@ pub struct Command {
 }
 
 /// Which agent's ladder to take.
+///
+/// ```
+/// use fullstop::{Agent, Command};
+///
+/// let codex = Command::new("./agent").agent(Agent::Named("codex".into()));
+/// assert!(codex.whole_ladder()?.to_string().starts_with("int@leader"));
+/// # Ok::<(), fullstop::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Agent {
     /// By the command's name.

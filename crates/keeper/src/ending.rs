@@ -11,6 +11,14 @@ pub const TIMED_OUT: u8 = 124;
 pub const FAILED: u8 = 125;
 pub const KILLED: u8 = 137;
 
+/// How `run` itself ends.
+///
+/// ```
+/// use fullstop_core::words::Exit;
+/// use fullstop_keeper::Ending;
+///
+/// assert_eq!(Ending::of_exit(Exit::Code(3)), Ending::Code(3));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     Code(u8),

@@ -10,6 +10,14 @@ use std::os::unix::fs::FileExt;
 
 /// Opened before the run, so that a bad path is an early
 /// error, and held by guard and keeper alike.
+///
+/// ```
+/// use fullstop_keeper::Sink;
+///
+/// let null = std::fs::File::options().write(true).open("/dev/null")?;
+/// assert!(!Sink::new(null).is_replaceable(), "only a file can be replaced");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Sink {
     file: File,

@@ -54,6 +54,13 @@ pub enum Ground {
 }
 
 /// What the host's death means.
+///
+/// ```
+/// use fullstop_keeper::HostPolicy;
+///
+/// assert!(HostPolicy::Stop.stops(true, 42));
+/// assert!(!HostPolicy::Guess.stops(true, 42), "with a terminal the shell's rules apply");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostPolicy {
@@ -64,6 +71,13 @@ pub enum HostPolicy {
     Ignore,
 }
 
+/// How much is said on stderr.
+///
+/// ```
+/// use fullstop_keeper::Loudness;
+///
+/// assert!(Loudness::Quiet < Loudness::Verbose);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
 pub enum Loudness {
     Quiet,

@@ -28,6 +28,17 @@ const CLEAN_SEARCHES: usize = 10;
 const IN_PASSING: Duration = Duration::from_millis(300);
 
 /// What a sweep made of one lost run.
+///
+/// ```
+/// use fullstop_keeper::sweep::{Mode, sweep};
+/// use fullstop_store::Store;
+///
+/// let dir = std::env::temp_dir().join(format!("fullstop-doc-swept-{}", std::process::id()));
+/// let swept = sweep(&Store::at(&dir)?, Mode::DryRun)?;
+/// assert!(swept.is_empty());
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # Ok::<(), fullstop_store::StoreError>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Swept {
     pub id: Id,
@@ -35,6 +46,15 @@ pub struct Swept {
     pub found: Found,
 }
 
+/// What a sweep found.
+///
+/// ```
+/// use fullstop_keeper::sweep::Found;
+///
+/// let found = Found::WouldEnd { alive: 3 };
+/// assert_eq!(serde_json::to_string(&found)?, r#"{"found":"would-end","alive":3}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "found", rename_all = "kebab-case")]
 pub enum Found {

@@ -7,6 +7,16 @@ use std::path::{Path, PathBuf};
 
 pub type Result<T> = std::result::Result<T, StoreError>;
 
+/// What went wrong on disk.
+///
+/// ```
+/// use fullstop_store::{Store, StoreError};
+/// use std::path::Path;
+///
+/// let error = Store::at(Path::new("/proc/none")).unwrap_err();
+/// assert!(matches!(error, StoreError::Io { .. }));
+/// assert!(error.to_string().contains("/proc/none"));
+/// ```
 #[derive(Debug)]
 pub enum StoreError {
     /// Neither FULLSTOP_DIR, nor XDG_STATE_HOME, nor HOME says where.

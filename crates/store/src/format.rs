@@ -16,6 +16,15 @@ pub const VERSION: u32 = 1;
 
 /// `spec.json`: what was asked for. It holds the whole environment, for a restart;
 /// only its owner can read it.
+///
+/// ```
+/// use fullstop_store::format::SpecFile;
+///
+/// let text = include_str!("../tests/fixtures/v1/spec.json");
+/// let spec: SpecFile = serde_json::from_str(text)?;
+/// assert_eq!(spec.name.as_deref(), Some("research"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecFile {
     pub version: u32,
@@ -45,6 +54,15 @@ pub struct SpecFile {
 }
 
 /// Where the members of a cage without a cgroup stand.
+///
+/// ```
+/// use fullstop_core::identity::Identity;
+/// use fullstop_store::format::Kin;
+///
+/// let guard = Identity { pid: 42, start_ticks: 555, inode: None };
+/// let kin = Kin { guard, line: vec![], place: Some("/user.slice".into()) };
+/// assert!(kin.line.is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kin {
     /// Nobody in the cage is older than its guard.
@@ -56,6 +74,15 @@ pub struct Kin {
 }
 
 /// `record.json`: how the run stands.
+///
+/// ```
+/// use fullstop_store::format::RecordFile;
+///
+/// let text = include_str!("../tests/fixtures/v1/record-ended.json");
+/// let record: RecordFile = serde_json::from_str(text)?;
+/// assert!(record.state.is_over() && record.report.is_some());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordFile {
     pub version: u32,
@@ -110,6 +137,13 @@ impl RecordFile {
 }
 
 /// The state as it is written down and told.
+///
+/// ```
+/// use fullstop_store::format::Phase;
+///
+/// assert_eq!(Phase::Running.word(), "running");
+/// assert!(Phase::Released.is_over());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Phase {
@@ -172,6 +206,16 @@ impl Phase {
 }
 
 /// One line of `events.jsonl`.
+///
+/// ```
+/// use fullstop_store::format::{Event, What};
+///
+/// let line = r#"{"at":1800000000000,"id":"0r3v8x2k7m4pq","generation":1,
+///                "event":"stuck","survivors":2}"#;
+/// let event: Event = serde_json::from_str(line)?;
+/// assert_eq!(event.what, What::Stuck { survivors: 2 });
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Milliseconds since 1970.
@@ -182,6 +226,15 @@ pub struct Event {
     pub what: What,
 }
 
+/// What happened.
+///
+/// ```
+/// use fullstop_store::format::What;
+///
+/// let what = What::Released { released: 1 };
+/// assert_eq!(serde_json::to_string(&what)?, r#"{"event":"released","released":1}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum What {

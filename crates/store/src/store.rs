@@ -18,6 +18,16 @@ pub struct Store {
 }
 
 /// Why a word names no run, or more than one.
+///
+/// ```
+/// use fullstop_store::{FindError, Store};
+///
+/// let dir = std::env::temp_dir().join(format!("fullstop-doc-find-{}", std::process::id()));
+/// let nobody = Store::at(&dir)?.find("nobody");
+/// assert!(matches!(nobody, Err(FindError::Nobody(_))));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # Ok::<(), fullstop_store::StoreError>(())
+/// ```
 #[derive(Debug)]
 pub enum FindError {
     Nobody(String),

@@ -7,6 +7,13 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// In JSON a string where it is one, and otherwise an array of bytes.
+///
+/// ```
+/// use fullstop_store::Text;
+///
+/// assert_eq!(serde_json::to_string(&Text("plain".into()))?, r#""plain""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text(pub OsString);
 

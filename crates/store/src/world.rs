@@ -6,6 +6,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 
 /// Records of another one are not ours to act upon: a home may be shared.
+///
+/// ```
+/// use fullstop_store::World;
+///
+/// assert!(World::here().is_here() && !World::here().is_before_reboot());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct World {
     pub machine: String,
