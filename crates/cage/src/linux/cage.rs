@@ -4,7 +4,7 @@ use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::{dead_children, descendants, survey};
+use super::kin::{below, dead_children, survey};
 use super::last::{LastStep, raise_priority};
 use super::procfs::{self, Stat};
 use super::signals::Mask;
@@ -405,7 +405,8 @@ impl Cage for LinuxCage {
     }
 
     fn census(&mut self) -> Vec<Member> {
-        let mut members = descendants(rustix::process::getpid().as_raw_pid());
+        let below = below(rustix::process::getpid().as_raw_pid());
+        let mut members: Vec<Member> = below.iter().map(procfs::member).collect();
         let mut seen: HashSet<i32> = members.iter().map(|member| member.pid).collect();
         let caged = self.cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
         let others = caged.into_iter().filter(|&pid| pid > 0 && seen.insert(pid));

@@ -1,8 +1,7 @@
 //! Who descends from whom.
 
 use super::held::Held;
-use super::procfs::{self, Stat, numbered_entries, numbers, stat};
-use fullstop_core::report::Member;
+use super::procfs::{Stat, numbered_entries, numbers, stat};
 use rustix::process::getpid;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -94,14 +93,9 @@ pub fn dead_children() -> Option<Vec<i32>> {
     only_dead.then_some(children)
 }
 
-/// Whether this very member still lives.
-pub fn is_alive(member: &Member) -> bool {
-    let same = |stat: Stat| stat.is_alive() && stat.start_ticks == member.start_ticks;
-    stat(member.pid).is_some_and(same)
-}
-
-/// The living descendants of any process, for showing a tree. Not for signals.
-pub fn descendants(of: i32) -> Vec<Member> {
+/// The living descendants of any process, parents before their children. Not for
+/// signals.
+pub fn below(of: i32) -> Vec<Stat> {
     let kin = Kin::now();
     let mut seen = HashSet::new();
     let mut found = Vec::new();
@@ -110,7 +104,7 @@ pub fn descendants(of: i32) -> Vec<Member> {
         let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
         ahead.extend(kin.children(pid, stat.threads));
         if pid != of && stat.is_alive() {
-            found.push(procfs::member(&stat));
+            found.push(stat);
         }
     }
     found

@@ -31,7 +31,6 @@ pub use fork::{Fork, fork};
 pub use groups::{group_of, own_group, own_session};
 pub use held::{Held, watch_parent, watch_process};
 pub use identity::{glance, identify};
-pub use kin::{descendants, is_alive};
 pub use lock::{is_locked, try_lock};
 pub use origin::{Origin, disguise};
 pub use peer::{Peer, peer};

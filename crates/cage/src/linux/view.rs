@@ -1,11 +1,10 @@
 //! Processes as they are shown to people. Not for signals.
 
 use super::cgroup::Cgroup;
-use super::kin::Kin;
+use super::kin;
 use super::procfs::{self, Stat, stat};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::time::{ClockId, clock_gettime};
-use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,16 +61,5 @@ pub fn inside(cgroup: &Path) -> Vec<Process> {
 
 /// The living below a process.
 pub fn below(pid: i32) -> Vec<Process> {
-    let kin = Kin::now();
-    let mut seen = HashSet::from([pid]);
-    let mut found = Vec::new();
-    let mut ahead = kin.children(pid, stat(pid).map_or(1, |stat| stat.threads));
-    while let Some(pid) = ahead.pop() {
-        let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
-        ahead.extend(kin.children(pid, stat.threads));
-        if stat.is_alive() {
-            found.push(Process(stat));
-        }
-    }
-    found
+    kin::below(pid).into_iter().map(Process).collect()
 }
