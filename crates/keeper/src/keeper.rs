@@ -290,7 +290,8 @@ impl Keeper<'_> {
         if self.shows_progress() {
             wait = Some(wait.map_or(PROGRESS_EVERY, |wait| wait.min(PROGRESS_EVERY)));
         }
-        let roll = self.roll_at.map(|at| at.since(now()));
+        let roll = self.roll_at.filter(|_| !self.engine.state.is_killing());
+        let roll = roll.map(|at| at.since(now()));
         let behind = self.ledger.as_ref().filter(|ledger| ledger.is_behind()).map(|_| WRITE_AGAIN);
         let control = self.control.patience();
         let wait = wait.into_iter().chain(roll).chain(behind).chain(control).min();
@@ -458,7 +459,8 @@ impl Keeper<'_> {
     /// Opens a run that has settled to others, and writes down the members of a
     /// cage that only we could find.
     fn settle(&mut self) {
-        if self.roll_at.is_none_or(|at| now() < at) {
+        // The last step needs every moment: a storm is not counted while it is fought.
+        if self.engine.state.is_killing() || self.roll_at.is_none_or(|at| now() < at) {
             return;
         }
         if !self.is_settled {
