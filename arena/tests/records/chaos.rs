@@ -481,7 +481,15 @@ fn all_readable(world: &mut World, place: Place) -> Outcome {
         let ends = events.lines().filter(|line| line.contains("\"event\":\"ended\"")).count();
         ensure!(ends == 1, "{id} ended {ends} times: {events}");
         let held = names(&super::desk::dir(world, id));
-        let fine = ["err.log", "events.jsonl", "out.log", "record.json", "spec.json"];
+        let fine = [
+            "err.idx",
+            "err.log",
+            "events.jsonl",
+            "out.idx",
+            "out.log",
+            "record.json",
+            "spec.json",
+        ];
         ensure!(held.iter().all(|name| fine.contains(&name.as_str())), "{id} holds {held:?}");
     }
     Ok(())

@@ -91,14 +91,14 @@ fn deadline(world: &mut World, place: Place) -> Outcome {
     let cage = place.cage.to_string();
     let script = "trap '' TERM; setsid sh -c 'read n < never' & read n < never; wait";
     let mut words = vec!["start", "--cage", &cage, "--grace", "200ms"];
-    words.extend(["--wait-ready", "READY", "--ready-timeout", "300ms", "--", "sh", "-c", script]);
+    words.extend(["--wait-ready", "READY", "--start-timeout", "300ms", "--", "sh", "-c", script]);
     let said = say(world, place, &words)?;
     nobody(world)?;
     said.expect_one_line(124, "not ready after 300ms")?;
     ensure!(said.out.is_empty(), "an id was printed: {:?}", said.out);
     ensure!(said.took < seconds(5), "it took {:?}", said.took);
     let id = run_ids(world).into_iter().next().context("no record")?;
-    expect_over(world, &id, "stopped", proof(place))?;
+    expect_over(world, &id, "start-timeout", proof(place))?;
     all_clean(world)
 }
 
@@ -106,7 +106,7 @@ fn ends_before(world: &mut World, place: Place) -> Outcome {
     let cage = place.cage.to_string();
     for (what, script) in [("READY", "echo no; exit 4"), ("file:never", "exit 0")] {
         let mut words = vec!["start", "--cage", &cage, "--wait-ready", what];
-        words.extend(["--ready-timeout", "20s", "--", "sh", "-c", script]);
+        words.extend(["--start-timeout", "20s", "--", "sh", "-c", script]);
         let said = say(world, place, &words)?;
         said.expect_one_line(125, "ended before it was ready")?;
         ensure!(said.took < seconds(5), "it took {:?}", said.took);

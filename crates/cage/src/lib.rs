@@ -13,6 +13,7 @@ use std::ffi::{CString, OsString};
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -37,6 +38,10 @@ pub trait Cage {
 
     /// The living members at this instant.
     fn census(&mut self) -> Vec<Member>;
+
+    /// Processor time used so far by everybody who is or was in the cage. It never
+    /// goes back.
+    fn cpu_time(&mut self) -> Duration;
 
     /// What has happened since the last look, and the proof once nobody is left.
     fn look(&mut self) -> Look;
@@ -76,8 +81,23 @@ pub struct Command {
     pub cwd: Option<CString>,
     /// A session of its own, or the caller's (and its terminal).
     pub own_session: bool,
-    /// Takes the place of the inherited stdin.
-    pub stdin: Option<OwnedFd>,
+    pub stdin: Source,
+    /// These take the places of the inherited stdout and stderr.
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+    /// The command's side of a terminal of its own: it becomes the controlling one of
+    /// its session, and takes the places of all three.
+    pub terminal: Option<OwnedFd>,
+}
+
+/// Where a command's stdin comes from.
+#[derive(Debug)]
+pub enum Source {
+    Inherit,
+    Descriptor(OwnedFd),
+    /// Opened by the child itself: one that waits for a writer must not hold up its
+    /// keeper.
+    File(CString),
 }
 
 /// Why the leader did not become the command.
@@ -85,6 +105,8 @@ pub struct Command {
 pub enum SpawnError {
     /// The working directory cannot be entered.
     Cwd { path: String, source: io::Error },
+    /// What it was to read as stdin cannot be opened.
+    Stdin { path: String, source: io::Error },
     /// There is no such program.
     NotFound { program: String, searched: Vec<String> },
     /// There is, but it cannot be executed.
@@ -98,6 +120,9 @@ impl fmt::Display for SpawnError {
         match self {
             SpawnError::Cwd { path, source } => {
                 write!(f, "cannot enter working directory {path}: {}", plain(source))
+            }
+            SpawnError::Stdin { path, source } => {
+                write!(f, "cannot read stdin from {path}: {}", plain(source))
             }
             SpawnError::NotFound { program, searched } if searched.is_empty() => {
                 write!(f, "{program}: no such file")
@@ -124,7 +149,7 @@ impl SpawnError {
         match self {
             SpawnError::NotFound { .. } => 127,
             SpawnError::NotExecutable { .. } => 126,
-            SpawnError::Cwd { .. } | SpawnError::Os { .. } => 125,
+            SpawnError::Cwd { .. } | SpawnError::Stdin { .. } | SpawnError::Os { .. } => 125,
         }
     }
 }

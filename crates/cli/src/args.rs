@@ -1,12 +1,17 @@
 //! The command line: from words to a [`Call`].
 
+mod bytes;
 mod call;
+mod logs;
 mod run;
+mod send;
+mod streams;
 mod words;
 
 pub use call::{
-    Agent, Call, EnvChange, EventsOptions, Form, GroupCall, Man, PruneOptions, PsOptions, Ready,
-    RunOptions, Shell, StartOptions, StopOptions, WaitOptions, WaitReady, Which,
+    Agent, AttachOptions, Call, EnvChange, EventsOptions, Form, GroupCall, LogForm, LogsOptions,
+    Man, PruneOptions, PsOptions, Ready, RunOptions, SendOptions, Shell, StartOptions, StopOptions,
+    WaitOptions, WaitReady, Which, WindowSize,
 };
 
 use crate::grammar::{Command, FULLSTOP, Opt};
@@ -61,11 +66,15 @@ fn read_other(command: &'static Command, words: Words<'_>) -> Read<Call> {
         ["ps"] => ps(words),
         ["tree"] => single_json(words, |id, json| Call::Tree { id, json }),
         ["show"] => single_json(words, |id, json| Call::Show { id, json }),
+        ["attach"] => attach(words),
+        ["logs"] => logs::logs(words),
         ["events"] => events(words),
         ["wait"] => wait(words),
         ["stop"] => Ok(Call::Stop(stop(words)?)),
         ["kill"] => Ok(Call::Kill(stop(words)?)),
         ["signal"] => signal(words),
+        ["send"] => send::send(words),
+        ["close-stdin"] => Ok(Call::CloseStdin { id: only_operands(words)?.single()? }),
         ["group", "ls"] => group_ls(words),
         ["group", "stop"] => {
             single_json(words, |name, json| Call::Group(GroupCall::Stop { name, json }))
@@ -150,6 +159,19 @@ fn form(words: &Words<'_>, option: &Opt, before: Form) -> Read<Form> {
         return words.fail("--quiet and --json: only one of them");
     }
     Ok(form)
+}
+
+fn attach(mut words: Words<'_>) -> Read<Call> {
+    let mut options = AttachOptions::default();
+    while let Some(option) = words.next()? {
+        match option.long {
+            "view" => options.view = true,
+            "detach-keys" => options.keys = words.keys(option)?,
+            _ => return words.unknown(option),
+        }
+    }
+    options.id = words.single()?;
+    Ok(Call::Attach(options))
 }
 
 fn events(mut words: Words<'_>) -> Read<Call> {

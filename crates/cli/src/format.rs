@@ -37,6 +37,13 @@ pub fn when(unix_ms: u64) -> String {
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The same to the millisecond: 2026-11-16T01:02:03.456Z.
+pub fn when_exactly(unix_us: u64) -> String {
+    let ms = unix_us / 1000;
+    let whole = when(ms);
+    format!("{}.{:03}Z", whole.trim_end_matches('Z'), ms % 1000)
+}
+
 /// The date of a day since 1970, counted in years that begin in March, so that
 /// leap days come last.
 fn civil(days: u64) -> (u64, u64, u64) {
@@ -105,6 +112,11 @@ mod tests {
         assert_eq!(when(0), "1970-01-01T00:00:00Z");
         assert_eq!(when(951_782_400_000), "2000-02-29T00:00:00Z");
         assert_eq!(when(1_794_790_765_448), "2026-11-16T00:59:25Z");
+    }
+
+    #[test]
+    fn points_in_time_exactly() {
+        assert_eq!(when_exactly(1_794_790_765_007_999), "2026-11-16T00:59:25.007Z");
     }
 
     #[test]

@@ -7,7 +7,10 @@
 
 pub mod args;
 pub mod completions;
+pub mod detach;
 pub mod format;
 pub mod grammar;
 pub mod help;
 pub mod man;
+pub mod plain;
+pub mod since;

@@ -2,17 +2,22 @@
 #![forbid(unsafe_code)]
 #![no_main]
 
+mod attach;
 mod demo;
 mod doctor;
 mod fail;
+mod logs;
 mod print;
 mod ps;
 mod run;
+mod send;
 mod show;
 mod start;
 mod stop;
+mod streams;
 mod tidy;
 mod watch;
+mod window;
 
 use fail::{Fail, complain};
 use fullstop::{Ending, Order};
@@ -50,11 +55,15 @@ fn other(call: Call) -> Result<(), Fail> {
         Call::Ps(options) => ps::ps(&options),
         Call::Tree { id, json } => ps::tree(&id, json),
         Call::Show { id, json } => show::show(&id, json),
+        Call::Attach(options) => attach::attach(&options),
+        Call::Logs(options) => logs::logs(&options),
         Call::Events(options) => watch::events(&options),
         Call::Wait(options) => watch::wait(&options),
         Call::Stop(options) => stop::stop(&options, Order::Stop),
         Call::Kill(options) => stop::stop(&options, Order::Kill),
         Call::Signal { signal, ids } => watch::signal(signal, &ids),
+        Call::Send(options) => send::send(&options),
+        Call::CloseStdin { id } => send::close_stdin(&id),
         Call::Group(call) => tidy::group(&call),
         Call::Rm { ids } => tidy::rm(&ids),
         Call::Prune(options) => tidy::prune(&options),

@@ -5,6 +5,7 @@ use crate::print::{Colour, coloured, json, lines, print, width};
 use fullstop::{Process, Run, Runs, Status};
 use fullstop_cli::args::{Form, PsOptions};
 use fullstop_cli::format::{age, bytes, seconds, table};
+use fullstop_cli::plain;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -62,7 +63,7 @@ fn rows(listed: &[Status]) -> String {
 
 /// Fit for one line of a terminal.
 fn shown(command: &[String]) -> String {
-    command.join(" ").replace(char::is_control, " ")
+    plain::line(&command.join(" "))
 }
 
 fn state(run: &Status) -> String {

@@ -1,6 +1,8 @@
 //! `fullstop run`: from options to a run.
 
 use crate::fail::Fail;
+use crate::streams;
+use crate::window;
 use fullstop::{Command, Ending, Sink};
 use fullstop_cli::args::{EnvChange, RunOptions};
 use std::ffi::OsString;
@@ -9,31 +11,40 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
 pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
+    if options.pty {
+        return window::run(options);
+    }
+    if options.detach_keys.is_some() {
+        return Err("--detach-keys: there is no window to leave without --pty".into());
+    }
+    // What nobody sees cannot be missed. But who writes to a terminal would notice.
+    if options.no_output_timeout.is_some() && !on_terminal() {
+        options.log = true;
+    }
     let (report, loudness) = (options.report.take(), options.loudness);
     let command = command(options)?;
-    if command.whole_ladder()?.needs_stdin() && io::stdin().is_terminal() {
-        return Err("this ladder writes or closes stdin, and a terminal is not ours to close; \
-                    pipe something in, or use signals"
-            .into());
-    }
     let report = report.as_ref().map(open_report).transpose()?;
     Ok(command.run_here(report, loudness)?)
 }
 
+fn on_terminal() -> bool {
+    io::stdout().is_terminal() || io::stderr().is_terminal()
+}
+
 /// The command as the options ask for it.
-pub fn command(options: RunOptions) -> Result<Command, Fail> {
-    let mut words = options.command.into_iter();
+pub fn command(mut options: RunOptions) -> Result<Command, Fail> {
+    let mut words = std::mem::take(&mut options.command).into_iter();
     let mut command = Command::new(words.next().unwrap_or_default()).args(words);
     if options.clear_env {
         command = command.env_clear();
     }
-    for change in options.env {
+    for change in std::mem::take(&mut options.env) {
         command = match change {
             EnvChange::Set(key, value) => command.env(key, value),
             EnvChange::Unset(key) => command.env_remove(key),
         };
     }
-    command = command
+    command = streams::apply(command, &options)
         .agent(options.agent)
         .on_exit(options.on_exit)
         .on_host_exit(options.on_host_exit)

@@ -3,7 +3,8 @@
 use crate::fail::Fail;
 use crate::print::{json, print};
 use fullstop::{Run, Runs, SpecFile, masked};
-use fullstop_cli::format::{age, when};
+use fullstop_cli::format::{age, bytes, when};
+use fullstop_cli::plain;
 use serde_json::{Value, json as value};
 use std::fmt::Write as _;
 
@@ -42,7 +43,7 @@ fn text(run: &Run) -> Result<String, Fail> {
     status.name.iter().for_each(|name| line("name", name.clone()));
     status.group.iter().for_each(|group| line("group", group.clone()));
     line("generation", status.generation.to_string());
-    line("command", status.command.join(" ").replace(char::is_control, " "));
+    line("command", plain::line(&status.command.join(" ")));
     let reason = status.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
     line("state", format!("{}{reason}", status.state));
     line("started", format!("{} ({} ago)", when(status.started_at), age(since(status.started_at))));
@@ -53,6 +54,26 @@ fn text(run: &Run) -> Result<String, Fail> {
     }
     if status.processes > 0 {
         line("alive", format!("{} processes (fullstop tree {})", status.processes, run.id()));
+    }
+    for (stream, extent) in run.log_extents().unwrap_or_default() {
+        let cut = match extent.cut {
+            0 => String::new(),
+            cut => format!(", {} cut", bytes(cut)),
+        };
+        line("log", format!("{stream} {}{cut} (fullstop logs {})", bytes(extent.kept), run.id()));
+    }
+    if let Some(report) = &status.report {
+        for captured in &report.output {
+            let why = captured.failure.iter();
+            why.for_each(|why| line("log", format!("{} ends early: {why}", captured.stream)));
+        }
+        if report.drained == Some(false) && report.holders.is_empty() {
+            line("held by", "somebody who cannot be seen from here".to_owned());
+        }
+        for holder in &report.holders {
+            let command = plain::line(&holder.command);
+            line("held by", format!("pid {} {command}", holder.pid));
+        }
     }
     if let Ok(spec) = run.spec() {
         spec.cwd.iter().for_each(|cwd| line("cwd", cwd.0.to_string_lossy().into_owned()));
@@ -77,7 +98,7 @@ fn text(run: &Run) -> Result<String, Fail> {
     if let Ok(spec) = run.spec() {
         for (key, value) in &spec.env {
             let (key, value) = (key.0.to_string_lossy(), value.0.to_string_lossy());
-            let shown = masked(&key, &value).replace(char::is_control, " ");
+            let shown = plain::line(&masked(&key, &value));
             line("env", format!("{key}={shown}"));
         }
     }

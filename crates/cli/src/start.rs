@@ -17,18 +17,10 @@ pub fn start(options: StartOptions) -> Result<(), Fail> {
         run_options.report = Some(std::path::absolute(report)?.into());
     }
     let command = command(run_options)?;
-    if command.whole_ladder()?.needs_stdin() {
-        return Err(
-            "this ladder writes or closes stdin, which a run in the background has none of".into(),
-        );
-    }
     let run = blocking::wait(async {
         let run = command.start().await?;
-        if let Some(WaitReady { ready, timeout }) = &options.wait_ready
-            && let Err(error) = run.wait_ready(ready, *timeout).await
-        {
-            run.stop().await?;
-            return Err(error);
+        if let Some(WaitReady { ready, timeout }) = &options.wait_ready {
+            run.ready_or_stop(ready, *timeout).await?;
         }
         Ok(run)
     })?;

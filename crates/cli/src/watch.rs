@@ -1,11 +1,12 @@
 //! `wait`, `events` and `signal`.
 
-use crate::fail::{FAILED, Fail, STUCK, complain};
+use crate::fail::{FAILED, Fail, complain};
 use crate::print::{exit, json, print};
 use crate::stop::line;
-use fullstop::{Event, Exit, Id, Reason, Report, Run, Runs, Signal, What, blocking};
+use fullstop::{Ending, Event, Id, Report, Run, Runs, Signal, What, blocking};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::format::when;
+use fullstop_cli::plain;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -39,18 +40,12 @@ pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
     if status == 0 { Ok(()) } else { Err(Fail::silent(status)) }
 }
 
-fn status_of(report: &Report) -> u8 {
-    const TIMED_OUT: u8 = 124;
+pub fn status_of(report: &Report) -> u8 {
+    /// A shell shows a death by a signal so.
     const SIGNALLED: i32 = 128;
-    match (report.reason, report.exit) {
-        _ if report.state == fullstop::Verdict::Stuck => STUCK,
-        (Reason::OverallTimeout, _) => TIMED_OUT,
-        (_, Some(Exit::Code(code))) => u8::try_from(code).unwrap_or(FAILED),
-        (_, Some(Exit::Signal(signal))) => {
-            u8::try_from(SIGNALLED + signal.number()).unwrap_or(FAILED)
-        }
-        (_, Some(Exit::Unknown)) => 137,
-        (_, None) => FAILED,
+    match Ending::of_report(report) {
+        Ending::Code(code) => code,
+        Ending::Signal(signal) => u8::try_from(SIGNALLED + signal.number()).unwrap_or(FAILED),
     }
 }
 
@@ -106,12 +101,13 @@ fn told(event: &Event) -> String {
     let what = match &event.what {
         What::Started { command, leader } => {
             let leader = leader.map(|pid| format!(" (leader {pid})")).unwrap_or_default();
-            format!("started{leader}: {}", command.join(" ").replace(char::is_control, " "))
+            format!("started{leader}: {}", plain::line(&command.join(" ")))
         }
         What::Step { step, alive, signalled, reason } => {
             format!("step {step} ({reason}): {alive} alive, {signalled} signalled")
         }
         What::LeaderExited { exit: how } => format!("leader exited: {}", exit(*how)),
+        What::LogFailed { stream, why } => format!("the log of {stream} ends here: {why}"),
         What::Stuck { survivors } => format!("stuck: {survivors} still alive"),
         What::Released { released } => format!("released {released}"),
         What::Ended { reason, exit: how, proof } => {

@@ -21,10 +21,16 @@ fn sample(kind: Kind) -> String {
         Kind::Words(words) => words.last().copied().unwrap(),
         Kind::Number => "7",
         Kind::Duration => "9s",
+        Kind::Time => "11:00",
         Kind::Ladder => "hup@tree:1s,kill",
         Kind::Agent => "none",
         Kind::Assignment => "K=V",
+        Kind::Bytes => "64KB",
+        Kind::Size => "24x80",
+        Kind::NamedFile => "TOKEN=/x",
+        Kind::Key => "C-c",
         Kind::Ready => "tcp:8080",
+        Kind::Keys => "ctrl-p,ctrl-q",
         Kind::Signal => "usr1",
         Kind::Page => "run",
         _ => "something",
@@ -41,10 +47,22 @@ fn call(command: &Command, extra: Vec<String>) -> Vec<String> {
     words
 }
 
+/// What a command is told besides, where it must be told something.
+fn besides(command: &Command, option: Option<&Opt>) -> Vec<String> {
+    let long = option.map(|option| option.long);
+    match (command.path, long) {
+        (["stop" | "kill"], Some("all" | "group")) => Vec::new(),
+        (["stop" | "kill"], _) => vec!["an-id".to_owned()],
+        (["send"], _) => vec!["--enter".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
 /// What an option only makes sense with.
 fn company(option: &Opt) -> Vec<String> {
     match option.long {
-        "ready-timeout" => vec!["--wait-ready".to_owned(), "up".to_owned()],
+        "start-timeout" => vec!["--wait-ready".to_owned(), "up".to_owned()],
+        "size" => vec!["--pty".to_owned()],
         _ => Vec::new(),
     }
 }
@@ -60,8 +78,8 @@ fn spellings(option: &Opt) -> Vec<Vec<String>> {
 
 #[test]
 fn every_command_can_be_called() {
-    for command in leaves().filter(|command| !matches!(command.path, ["stop" | "kill"])) {
-        let words = call(command, Vec::new());
+    for command in leaves() {
+        let words = call(command, besides(command, None));
         parse(&words).unwrap_or_else(|UsageError(why)| panic!("{words:?}: {why}"));
     }
 }
@@ -72,12 +90,7 @@ fn every_option_is_accepted_and_changes_the_call() {
         for option in command.options() {
             for spelling in spellings(option) {
                 let mut extra = company(option);
-                // `stop` and `kill` must be told what.
-                let needs_target = matches!(command.path, ["stop" | "kill"])
-                    && !matches!(option.long, "all" | "group");
-                if needs_target {
-                    extra.push("an-id".to_owned());
-                }
+                extra.extend(besides(command, Some(option)));
                 let without = parse(&call(command, extra.clone()));
                 extra.extend(spelling);
                 let words = call(command, extra);

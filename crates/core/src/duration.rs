@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     }
     while !parts.rest().is_empty() {
         let start = parts.at;
-        // Each part is below 2^100 and there are no more parts than units, so this cannot overflow.
+        // Each part is below 2^110 and there are no more parts than units, so this cannot overflow.
         nanos += parts.next()?;
         if nanos > LONGEST.as_nanos() {
             return Err(parts.mistake(start, "longer than a hundred years"));
@@ -239,6 +239,10 @@ mod tests {
             ("7µs", 7_000),
             ("000000000000000000000000000001s", S),
             ("0.0000000001s", 0),
+            ("365d", 365 * D),
+            ("365 days", 365 * D),
+            ("8760h", 365 * D),
+            ("31536000", 365 * D),
             ("36500d", LONGEST.as_nanos()),
         ];
         for (text, nanos) in table {
@@ -252,12 +256,16 @@ mod tests {
             ("", "a duration is missing at column 1: "),
             ("  ", "a duration is missing at column 1:   "),
             ("-3s", "a duration cannot be negative at column 1: -3s"),
+            ("-5", "a duration cannot be negative at column 1: -5"),
+            (" -5s", "a duration cannot be negative at column 2:  -5s"),
+            ("1m -5s", "a duration cannot be negative at column 4: 1m -5s"),
             ("NaN", "a number is expected at column 1: NaN"),
             ("inf", "a number is expected at column 1: inf"),
             ("s", "a number is expected at column 1: s"),
             (".", "a number is expected at column 1: ."),
             ("+3s", "a number is expected at column 1: +3s"),
             ("3x", "unknown unit \"x\" at column 2: 3x"),
+            ("1e9", "unknown unit \"e\" at column 2: 1e9"),
             ("1e3s", "unknown unit \"e\" at column 2: 1e3s"),
             ("3S", "unknown unit \"S\" at column 2: 3S"),
             ("3s-1s", "unknown unit \"s-\" at column 2: 3s-1s"),
@@ -267,6 +275,18 @@ mod tests {
             ("30s1m", "units go from large to small at column 5: 30s1m"),
             ("1s1s", "units go from large to small at column 4: 1s1s"),
             ("36500d1ns", "longer than a hundred years at column 7: 36500d1ns"),
+            (
+                "99999999999999999999s",
+                "longer than a hundred years at column 1: 99999999999999999999s",
+            ),
+            (
+                "9999999999999999999.999999999999999999d",
+                "longer than a hundred years at column 1: 9999999999999999999.999999999999999999d",
+            ),
+            (
+                "18446744073709551616",
+                "longer than a hundred years at column 1: 18446744073709551616",
+            ),
             ("101000d", "longer than a hundred years at column 1: 101000d"),
             (
                 "99999999999999999999999999999999999999999999s",
@@ -297,6 +317,8 @@ mod tests {
             (90 * S + 250 * MS, "1m30.25s"),
             (H, "1h"),
             (D + M, "1d1m"),
+            (365 * D, "365d"),
+            (365 * D + 6 * H, "365d6h"),
             (LONGEST.as_nanos(), "36500d"),
         ];
         for (nanos, text) in table {

@@ -3,6 +3,7 @@
 //! No clock, no I/O, no async, no unsafe. See `docs/architecture.md`.
 #![forbid(unsafe_code)]
 
+pub mod clocks;
 pub mod duration;
 pub mod id;
 pub mod identity;

@@ -5,6 +5,7 @@
 //! facts, effects are orders. Timers are not ordered: whoever drives the machine
 //! sends a [`Input::Tick`] once [`State::deadline`] has passed.
 
+use crate::clocks::Clocks;
 use crate::ladder::{Action, Ladder, Step, Target, host_gone};
 use crate::signal::Signal;
 use crate::words::{Exit, Moment, OnExit, Proof, Reason};
@@ -25,7 +26,7 @@ pub const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// use fullstop_core::machine::Plan;
 /// use fullstop_core::words::OnExit;
 ///
-/// let plan = Plan { ladder: Ladder::default(), on_exit: OnExit::Stop, timeout: None };
+/// let plan = Plan { ladder: Ladder::default(), on_exit: OnExit::Stop, timeout: None, no_output: None, idle: None };
 /// assert_eq!(plan.ladder.to_string(), "term@leader:3s,term@tree:2s,kill");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,6 +34,12 @@ pub struct Plan {
     pub ladder: Ladder,
     pub on_exit: OnExit,
     pub timeout: Option<Duration>,
+    /// How long it may be silent.
+    #[serde(default)]
+    pub no_output: Option<Duration>,
+    /// How long it may be silent and use no processor.
+    #[serde(default)]
+    pub idle: Option<Duration>,
 }
 
 /// What is known of the leader.
@@ -49,11 +56,11 @@ pub enum State {
     /// The command does not run yet. `born` once a process was ordered for it.
     Starting {
         born: bool,
-        deadline: Option<Moment>,
+        clocks: Clocks,
     },
     Running {
         leader: Leader,
-        deadline: Option<Moment>,
+        clocks: Clocks,
     },
     Stopping(Stop),
     /// The last step was taken and there is no proof. Tracked and tried again.
@@ -107,6 +114,13 @@ pub enum Input {
     /// A signal for the command that asks nothing of us.
     Forward(Signal),
     HostGone,
+    /// Something was written.
+    Output,
+    /// Processor time was used.
+    Busy,
+    /// The terminal's user has stopped it, and its clocks with it.
+    Paused,
+    Resumed,
     /// Said to the guard's machine, which holds the keeper's last state.
     KeeperDied,
     Tick,
@@ -167,13 +181,15 @@ pub enum Whom {
 
 impl State {
     pub fn new(plan: &Plan, now: Moment) -> State {
-        State::Starting { born: false, deadline: plan.timeout.map(|t| now + t) }
+        State::Starting { born: false, clocks: Clocks::new(plan, now) }
     }
 
     /// When the machine wants its next [`Input::Tick`].
     pub fn deadline(&self) -> Option<Moment> {
         match self {
-            State::Starting { deadline, .. } | State::Running { deadline, .. } => *deadline,
+            State::Starting { clocks, .. } | State::Running { clocks, .. } => {
+                clocks.next().map(|(at, _)| at)
+            }
             State::Stopping(stop) => Some(stop.climb.deadline()),
             State::Stuck { again, .. } => Some(*again),
             State::Ended { .. } | State::Released { .. } => None,
@@ -247,11 +263,11 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         }
         (state, Input::HostGone) => host_is_gone(state, now),
 
-        (State::Starting { born: false, deadline }, Input::CageReady) => {
-            (State::Starting { born: true, deadline }, vec![Effect::Spawn])
+        (State::Starting { born: false, clocks }, Input::CageReady) => {
+            (State::Starting { born: true, clocks }, vec![Effect::Spawn])
         }
-        (State::Starting { born: true, deadline }, Input::LeaderRuns) => {
-            (State::Running { leader: Leader::Alive, deadline }, vec![])
+        (State::Starting { born: true, clocks }, Input::LeaderRuns) => {
+            (State::Running { leader: Leader::Alive, clocks }, vec![])
         }
 
         (state @ (State::Starting { .. } | State::Running { .. }), Input::Ask(ask)) => {
@@ -272,6 +288,13 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         (state, Input::Tick) if state.deadline().is_some_and(|at| at <= now) => {
             deadline_passed(plan, state, now)
         }
+
+        (state, Input::Output) => (with_clocks(state, |clocks| clocks.output(plan, now)), vec![]),
+        (state, Input::Busy) => (with_clocks(state, |clocks| clocks.busy(plan, now)), vec![]),
+        // Told too late. It is the leader that is stopped and goes on; the dead never go on.
+        (state @ State::Running { leader: Leader::Gone(_), .. }, Input::Paused) => (state, vec![]),
+        (state, Input::Paused) => (with_clocks(state, |clocks| clocks.pause(now)), vec![]),
+        (state, Input::Resumed) => (with_clocks(state, |clocks| clocks.resume(now)), vec![]),
 
         (state, Input::CageReady | Input::LeaderRuns | Input::Forward(_) | Input::Tick) => {
             (state, vec![])
@@ -307,8 +330,9 @@ fn leader_exited(
         (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => {
             begin(Reason::Exited, plan.ladder.for_the_rest(), leader, None, now)
         }
-        (State::Starting { deadline, .. } | State::Running { deadline, .. }, OnExit::Wait) => {
-            (State::Running { leader, deadline }, vec![])
+        // A leader that was stopped when it was killed does not hold up the clocks of the rest.
+        (State::Starting { clocks, .. } | State::Running { clocks, .. }, OnExit::Wait) => {
+            (State::Running { leader, clocks: clocks.resume(now) }, vec![])
         }
         (State::Starting { .. } | State::Running { .. }, OnExit::Release) => {
             (State::Released { leader }, vec![Effect::Release, Effect::Report])
@@ -341,13 +365,22 @@ fn asked_leader_exited(stop: Stop, now: Moment) -> (State, Vec<Effect>) {
 
 fn with_leader(state: State, leader: Leader) -> State {
     match state {
-        State::Starting { deadline, .. } | State::Running { deadline, .. } => {
-            State::Running { leader, deadline }
+        State::Starting { clocks, .. } | State::Running { clocks, .. } => {
+            State::Running { leader, clocks }
         }
         State::Stopping(stop) => State::Stopping(Stop { leader, ..stop }),
         State::Stuck { reason, again, .. } => State::Stuck { reason, leader, again },
         State::Ended { reason, proof, .. } => State::Ended { reason, leader, proof },
         State::Released { .. } => State::Released { leader },
+    }
+}
+
+/// The run's clocks count until a stop begins; from then on there are only its steps.
+fn with_clocks(state: State, change: impl FnOnce(Clocks) -> Clocks) -> State {
+    match state {
+        State::Starting { born, clocks } => State::Starting { born, clocks: change(clocks) },
+        State::Running { leader, clocks } => State::Running { leader, clocks: change(clocks) },
+        state => state,
     }
 }
 
@@ -427,9 +460,10 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
 fn deadline_passed(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
     let leader = state.leader();
     match state {
-        State::Starting { .. } | State::Running { .. } => {
-            begin(Reason::OverallTimeout, plan.ladder.clone(), leader, None, now)
-        }
+        State::Starting { clocks, .. } | State::Running { clocks, .. } => match clocks.next() {
+            Some((_, reason)) => begin(reason, plan.ladder.clone(), leader, None, now),
+            None => (state, vec![]),
+        },
         State::Stopping(Stop {
             reason, asked, climb: Climb::Soft { ladder, step, .. }, ..
         }) => climb(reason, ladder, step + 1, leader, asked, now),

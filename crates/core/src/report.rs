@@ -1,7 +1,7 @@
 //! How a run ended, for people and programs. The field names are stable.
 
 use crate::id::Id;
-use crate::words::{Exit, Proof, Reason, kebab_display};
+use crate::words::{Exit, Proof, Reason, Stream, kebab_display};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a field changes its meaning; new fields do not raise it.
@@ -44,6 +44,15 @@ pub struct Report {
     /// Who was let go, if the run was released.
     pub released: Vec<Member>,
     pub proof: Option<Proof>,
+    /// What became of its output, where that was captured.
+    #[serde(default)]
+    pub output: Vec<Captured>,
+    /// Whether all output came to its end; nothing, where none was captured.
+    #[serde(default)]
+    pub drained: Option<bool>,
+    /// Who outside the run held its output open, if it did not.
+    #[serde(default)]
+    pub holders: Vec<Holder>,
     /// Why the command could not be started, or what else went wrong.
     pub error: Option<String>,
     /// Milliseconds since 1970.
@@ -116,6 +125,43 @@ pub struct Taken {
     pub alive: usize,
     /// How many were reached by it.
     pub signalled: usize,
+}
+
+/// What became of one stream.
+///
+/// ```
+/// use fullstop_core::report::Captured;
+///
+/// let out: Captured = serde_json::from_str(r#"{"stream": "out", "bytes": 12}"#)?;
+/// assert_eq!((out.bytes, out.cut, out.failure), (12, 0, None));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Captured {
+    pub stream: Stream,
+    /// How much the command wrote in this generation.
+    pub bytes: u64,
+    /// How much of it is not in the log, by its cap or by a failure.
+    #[serde(default)]
+    pub cut: u64,
+    /// Why the log ended before the output did.
+    #[serde(default)]
+    pub failure: Option<String>,
+}
+
+/// A stranger that holds a run's output open.
+///
+/// ```
+/// use fullstop_core::report::Holder;
+///
+/// let holder: Holder = serde_json::from_str(r#"{"pid": 42, "command": "sshd"}"#)?;
+/// assert_eq!(holder.pid, 42);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    pub pid: i32,
+    pub command: String,
 }
 
 /// One living process of a run.

@@ -73,6 +73,12 @@ pub enum Reason {
     /// Somebody asked for the last step at once.
     Killed,
     OverallTimeout,
+    /// Nothing was written for too long.
+    NoOutputTimeout,
+    /// Nothing was written and no processor used for too long.
+    IdleTimeout,
+    /// It was not ready in time.
+    StartTimeout,
     HostGone,
     /// The group it was in was closed.
     GroupClosed,
@@ -120,6 +126,39 @@ pub enum OnExit {
     Release,
 }
 
+/// Where output came from.
+///
+/// ```
+/// use fullstop_core::words::Stream;
+///
+/// assert_eq!(Stream::Err.to_string(), "err");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stream {
+    Out,
+    Err,
+    /// A terminal of its own, which knows no difference.
+    Tty,
+}
+
+impl Stream {
+    pub const ALL: [Stream; 3] = [Stream::Out, Stream::Err, Stream::Tty];
+}
+
+impl Reason {
+    /// A clock ended it.
+    pub fn is_timeout(self) -> bool {
+        matches!(
+            self,
+            Reason::OverallTimeout
+                | Reason::NoOutputTimeout
+                | Reason::IdleTimeout
+                | Reason::StartTimeout
+        )
+    }
+}
+
 macro_rules! kebab_display {
     ($($name:ident),*) => {$(
         impl std::fmt::Display for $name {
@@ -131,4 +170,4 @@ macro_rules! kebab_display {
     )*};
 }
 pub(crate) use kebab_display;
-kebab_display!(Reason, Proof);
+kebab_display!(Reason, Proof, Stream);

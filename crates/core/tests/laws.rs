@@ -31,11 +31,14 @@ fn ladders() -> impl Strategy<Value = Ladder> {
 
 fn plans() -> impl Strategy<Value = Plan> {
     let on_exit = prop_oneof![Just(OnExit::Stop), Just(OnExit::Wait), Just(OnExit::Release)];
-    let timeout = prop::option::of((0..20_000_u64).prop_map(Duration::from_millis));
-    (ladders(), on_exit, timeout).prop_map(|(ladder, on_exit, timeout)| Plan {
+    let patience = || prop::option::of((0..20_000_u64).prop_map(Duration::from_millis));
+    let clocks = (patience(), patience(), patience());
+    (ladders(), on_exit, clocks).prop_map(|(ladder, on_exit, (timeout, no_output, idle))| Plan {
         ladder,
         on_exit,
         timeout,
+        no_output,
+        idle,
     })
 }
 
@@ -68,6 +71,8 @@ fn inputs() -> impl Strategy<Value = Input> {
         1 => signals().prop_map(Input::Forward),
         1 => Just(Input::HostGone),
         1 => Just(Input::KeeperDied),
+        2 => prop_oneof![Just(Input::Output), Just(Input::Busy)],
+        2 => prop_oneof![Just(Input::Paused), Just(Input::Resumed)],
         8 => Just(Input::Tick),
     ]
 }

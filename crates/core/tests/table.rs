@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use fullstop_core::clocks::Clocks;
 use fullstop_core::duration;
 use fullstop_core::ladder::{Ladder, Step};
 use fullstop_core::machine::{Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, decide};
@@ -42,16 +43,56 @@ fn stopping(reason: Reason, leader: Leader, climb: Climb, asked: bool) -> State 
     State::Stopping(Stop { reason, leader, climb, asked })
 }
 
+fn patient(timeout: Option<u64>, no_output: Option<u64>, idle: Option<u64>) -> Plan {
+    let [timeout, no_output, idle] =
+        [timeout, no_output, idle].map(|seconds| seconds.map(Duration::from_secs));
+    Plan { ladder: ladder(), on_exit: OnExit::Stop, timeout, no_output, idle }
+}
+
+/// Most states have the overall clock alone.
+fn timed() -> Plan {
+    patient(Some(60), None, None)
+}
+
+/// These states have all clocks.
+fn watched() -> Vec<(&'static str, Plan, State)> {
+    let gone = Leader::Gone(Exit::Code(7));
+    let entered = after(Duration::ZERO);
+    let plan = || patient(Some(60), Some(30), Some(20));
+    let clocks = Clocks::new(&plan(), entered);
+    // Five seconds of its patience were used up when it was paused.
+    let before = Moment::at(ENTERED.saturating_sub(Duration::from_secs(5)));
+    let paused = Clocks::new(&plan(), before).pause(entered);
+    let state = |leader, clocks| State::Running { leader, clocks };
+    let running = |plan: Plan| {
+        let state = state(Leader::Alive, Clocks::new(&plan, entered));
+        (plan, state)
+    };
+    let (silent, is_silent) = running(patient(Some(60), Some(30), None));
+    let (at_once, is_at_once) = running(patient(Some(20), Some(20), Some(20)));
+    let (quiet, is_quiet) = running(patient(None, Some(20), Some(20)));
+    vec![
+        ("watched while starting", plan(), State::Starting { born: false, clocks }),
+        ("watched", plan(), state(Leader::Alive, clocks)),
+        ("watched for silence", silent, is_silent),
+        ("all clocks run out at once", at_once, is_at_once),
+        ("silent and idle at once", quiet, is_quiet),
+        ("paused while starting", plan(), State::Starting { born: true, clocks: paused }),
+        ("paused", plan(), state(Leader::Alive, paused)),
+        ("waiting for the rest, watched", plan(), state(gone, clocks)),
+    ]
+}
+
 fn states() -> Vec<(&'static str, State)> {
     let gone = Leader::Gone(Exit::Code(7));
-    let deadline = Some(seconds(60));
+    let clocks = Clocks::new(&timed(), after(Duration::ZERO));
     let kill = || Climb::Kill { deadline: seconds(4) };
     let asked = |leader, climb| stopping(Reason::Stopped, leader, climb, true);
     vec![
-        ("starting", State::Starting { born: false, deadline }),
-        ("born", State::Starting { born: true, deadline }),
-        ("running", State::Running { leader: Leader::Alive, deadline }),
-        ("waiting for the rest", State::Running { leader: gone, deadline }),
+        ("starting", State::Starting { born: false, clocks }),
+        ("born", State::Starting { born: true, clocks }),
+        ("running", State::Running { leader: Leader::Alive, clocks }),
+        ("waiting for the rest", State::Running { leader: gone, clocks }),
         ("asking the leader", asked(Leader::Alive, soft(ladder(), 0))),
         ("closing stdin", asked(Leader::Alive, soft(ladder(), 1))),
         ("asking the tree", asked(Leader::Alive, soft(ladder(), 2))),
@@ -104,9 +145,31 @@ fn facts(state: &State) -> Vec<(&'static str, Input, OnExit, Moment)> {
         ("forward usr1", Input::Forward(Signal::USR1), stop, soon),
         ("host-gone", Input::HostGone, stop, soon),
         ("keeper-died", Input::KeeperDied, stop, soon),
+        ("output", Input::Output, stop, soon),
+        ("busy", Input::Busy, stop, soon),
+        ("paused", Input::Paused, stop, soon),
+        ("resumed", Input::Resumed, stop, soon),
         ("tick, too early", Input::Tick, stop, early),
         ("tick", Input::Tick, stop, due),
     ]
+}
+
+/// The facts that mean something to a clock. Whatever else happens to these states is as above.
+fn facts_for_clocks(state: &State) -> Vec<(&'static str, Input, OnExit, Moment)> {
+    let mut facts = facts(state);
+    facts.retain(|(_, input, on_exit, _)| match input {
+        Input::LeaderExited { rest: Rest::Alive, .. } => *on_exit == OnExit::Wait,
+        Input::CageReady
+        | Input::LeaderRuns
+        | Input::Output
+        | Input::Busy
+        | Input::Paused
+        | Input::Resumed
+        | Input::Tick => true,
+        _ => false,
+    });
+    facts.push(("tick, long after", Input::Tick, OnExit::Stop, seconds(600)));
+    facts
 }
 
 fn at(moment: Moment) -> String {
@@ -123,13 +186,23 @@ fn show_leader(leader: Leader) -> String {
     }
 }
 
+fn show_clocks(clocks: &Clocks) -> String {
+    let all = [
+        (" until", clocks.overall),
+        (", silent until", clocks.silence),
+        (", idle until", clocks.idle),
+        (", paused at", clocks.paused),
+    ];
+    let shown = all.into_iter().filter_map(|(word, when)| Some(format!("{word} {}", at(when?))));
+    shown.collect()
+}
+
 fn show_state(state: &State) -> String {
-    let until = |deadline: &Option<Moment>| deadline.map_or("ever".to_owned(), at);
     match state {
-        State::Starting { born: false, deadline } => format!("starting until {}", until(deadline)),
-        State::Starting { born: true, deadline } => format!("born until {}", until(deadline)),
-        State::Running { leader, deadline } => {
-            format!("running until {}, leader {}", until(deadline), show_leader(*leader))
+        State::Starting { born: false, clocks } => format!("starting{}", show_clocks(clocks)),
+        State::Starting { born: true, clocks } => format!("born{}", show_clocks(clocks)),
+        State::Running { leader, clocks } => {
+            format!("running{}, leader {}", show_clocks(clocks), show_leader(*leader))
         }
         State::Stopping(Stop { reason, leader, climb, asked }) => {
             let step = climb.current_step().map_or("kill".to_owned(), Step::label);
@@ -164,10 +237,13 @@ fn show_effect(effect: &Effect) -> String {
 /// The whole table as the machine decides it, line by line.
 fn decided() -> Vec<String> {
     let mut lines = vec![];
-    for (name, state) in states() {
+    let timed = states().into_iter().map(|(name, state)| (name, timed(), facts(&state), state));
+    let watched = watched().into_iter();
+    let watched = watched.map(|(name, plan, state)| (name, plan, facts_for_clocks(&state), state));
+    for (name, plan, facts, state) in timed.chain(watched) {
         lines.extend([name.to_owned(), format!("    {}", show_state(&state))]);
-        for (fact, input, on_exit, now) in facts(&state) {
-            let plan = Plan { ladder: ladder(), on_exit, timeout: Some(Duration::from_mins(1)) };
+        for (fact, input, on_exit, now) in facts {
+            let plan = Plan { on_exit, ..plan.clone() };
             let (next, effects) = decide(&plan, state.clone(), input, now);
             let next = if next == state { "=".to_owned() } else { show_state(&next) };
             let effects: Vec<String> = effects.iter().map(show_effect).collect();

@@ -106,6 +106,13 @@ proptest! {
     }
 
     #[test]
+    fn what_is_too_long_to_read_can_be_written(seconds in any::<u64>(), nanos in 0..1_000_000_000_u32) {
+        let d = Duration::new(seconds, nanos);
+        let read = duration::parse(&duration::format(d));
+        prop_assert_eq!(read.ok(), (d <= duration::LONGEST).then_some(d));
+    }
+
+    #[test]
     fn a_bare_number_is_in_seconds(seconds in 0..1_000_000_u64) {
         prop_assert_eq!(duration::parse(&seconds.to_string()), Ok(Duration::from_secs(seconds)));
     }

@@ -19,17 +19,25 @@ pub mod blocking;
 mod command;
 mod doctor;
 mod error;
+#[doc(hidden)]
+pub mod front;
 mod group;
 mod host;
+mod keys;
 mod leftover;
 mod line;
+mod link;
+mod logs;
 mod many;
 mod mask;
 mod ready;
 mod run;
 mod runs;
+mod secret;
+mod send;
 mod status;
 mod stop;
+mod window;
 
 pub use command::{Agent, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
@@ -42,15 +50,21 @@ pub use fullstop_core::identity::Identity;
 pub use fullstop_core::ladder::Ladder;
 pub use fullstop_core::machine::Plan;
 pub use fullstop_core::preset;
-pub use fullstop_core::report::{CageKind, Member, Report, Taken, Verdict, Wanted};
+pub use fullstop_core::report::{
+    CageKind, Captured, Holder, Member, Report, Taken, Verdict, Wanted,
+};
 pub use fullstop_core::signal::Signal;
-pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
+pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Found, Swept};
 pub use fullstop_keeper::{Ending, HostPolicy, Loudness, Sink};
 pub use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, What};
-pub use fullstop_store::{FindError, StoreError, Text, World};
+pub use fullstop_store::{
+    Drain, Extent, FindError, Fit, Output, Size, Stdin, StoreError, Streams, Text, World,
+};
 pub use group::{Group, GroupReport};
 pub use host::init;
+pub use keys::Key;
+pub use logs::{Logs, Look, Said};
 pub use many::{Order, end_all};
 pub use mask::masked;
 pub use ready::Ready;
@@ -58,3 +72,4 @@ pub use run::Run;
 pub use runs::{Runs, sweep};
 pub use status::{Process, Status, left};
 pub use stop::Progress;
+pub use window::{AttachOptions, Shown, Window};

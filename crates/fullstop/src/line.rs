@@ -27,6 +27,12 @@ impl Line {
         self.stream.into_inner().into_std()
     }
 
+    /// The bare stream, and what was read of it beyond the last line.
+    pub fn into_parts(self) -> io::Result<(StdStream, Vec<u8>)> {
+        let beyond = [&self.partial, self.stream.buffer()].concat();
+        Ok((self.stream.into_inner().into_std()?, beyond))
+    }
+
     /// To a run's keeper, if it listens.
     pub async fn connect(store: &Store, id: &Id) -> io::Result<Line> {
         let (_held, address) = store.socket(id).map_err(io::Error::other)?;

@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::run::Run;
 use fullstop_core::report::Report;
-use fullstop_store::Standing;
+use fullstop_core::words::{Reason, Stream};
+use fullstop_store::{LogReader, Piece, Standing};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
+/// How much of a log is looked through before the clock is looked at.
+const AT_ONCE: usize = 1 << 20;
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -40,21 +43,98 @@ pub enum Ready {
     File(OsString),
 }
 
+/// How it is looked for, and how far that has come.
+enum Search<'a> {
+    Line(Lines<'a>),
+    Port(u16),
+    File(&'a Path),
+}
+
 impl Ready {
     /// An error, where there is no output to look into.
-    async fn is(&self, run: &Run) -> Result<bool> {
+    fn search(&self, run: &Run) -> Result<Search<'_>> {
         Ok(match self {
-            Ready::Line(text) => {
-                let (out, err) = run.output()?;
-                out.lines().chain(err.lines()).any(|line| line.contains(text))
-            }
-            Ready::File(path) => Path::new(path).exists(),
-            Ready::Port(port) => {
+            Ready::Line(text) => Search::Line(Lines::of(run, text)?),
+            Ready::Port(port) => Search::Port(*port),
+            Ready::File(path) => Search::File(Path::new(path)),
+        })
+    }
+}
+
+/// What came of a look.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    Found,
+    NotYet,
+    /// There is more to look at already.
+    Behind,
+}
+
+impl Search<'_> {
+    async fn look(&mut self) -> Result<Looked> {
+        let found = match self {
+            Search::Line(lines) => return lines.look(),
+            Search::File(path) => path.exists(),
+            Search::Port(port) => {
                 TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await.is_ok()
                     || TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.is_ok()
             }
-        })
+        };
+        Ok(if found { Looked::Found } else { Looked::NotYet })
     }
+}
+
+/// A text that is looked for in what comes; what was read is not read again.
+struct Lines<'a> {
+    text: &'a [u8],
+    /// With the end of what was read, in which it may have begun.
+    logs: Vec<(LogReader, Vec<u8>)>,
+}
+
+impl Lines<'_> {
+    fn of<'a>(run: &Run, text: &'a str) -> Result<Lines<'a>> {
+        let mut logs = Vec::new();
+        for stream in Stream::ALL {
+            let log = run.runs().store().log(run.id(), stream)?;
+            logs.extend(log.map(|log| (log, Vec::new())));
+        }
+        if logs.is_empty() {
+            let why = format!("run {} has no log to look into for a line", run.id());
+            return Err(Error::Unfit(why));
+        }
+        Ok(Lines { text: text.as_bytes(), logs })
+    }
+
+    /// Looks through what has come since the last look; not through all of it at once,
+    /// if that is much.
+    fn look(&mut self) -> Result<Looked> {
+        let mut behind = false;
+        for (log, seen) in &mut self.logs {
+            let mut left = AT_ONCE;
+            while let Some(piece) = log.next()? {
+                match piece {
+                    Piece::Cut { .. } => seen.clear(),
+                    Piece::Bytes { bytes, .. } => {
+                        left = left.saturating_sub(bytes.len());
+                        seen.extend(bytes);
+                    }
+                }
+                if contains(seen, self.text) {
+                    return Ok(Looked::Found);
+                }
+                seen.drain(..seen.len().saturating_sub(self.text.len()));
+                if left == 0 {
+                    behind = true;
+                    break;
+                }
+            }
+        }
+        Ok(if behind { Looked::Behind } else { Looked::NotYet })
+    }
+}
+
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
 }
 
 impl Run {
@@ -62,13 +142,15 @@ impl Run {
     /// it is not stopped by that.
     pub async fn wait_ready(&self, ready: &Ready, patience: Duration) -> Result<()> {
         let until = Instant::now() + patience;
+        let mut search = ready.search(self)?;
         loop {
             // Asked before, or its last words would be missed.
             let over = self.standing()? != Standing::Live;
-            if timeout_at(until, ready.is(self)).await.unwrap_or(Ok(false))? {
+            let looked = timeout_at(until, search.look()).await.unwrap_or(Ok(Looked::NotYet))?;
+            if looked == Looked::Found {
                 return Ok(());
             }
-            if over {
+            if over && looked == Looked::NotYet {
                 return Err(ended_before(self));
             }
             if Instant::now() >= until {
@@ -78,8 +160,24 @@ impl Run {
                     self.id()
                 )));
             }
+            if looked == Looked::Behind {
+                tokio::task::yield_now().await;
+                continue;
+            }
             sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// As [`Run::wait_ready`], but a run that is not ready in time is stopped by its
+    /// ladder, for that reason.
+    pub async fn ready_or_stop(&self, ready: &Ready, patience: Duration) -> Result<()> {
+        let waited = self.wait_ready(ready, patience).await;
+        match &waited {
+            Ok(()) => {}
+            Err(Error::TimedOut(_)) => drop(self.stop_for(Reason::StartTimeout, |_| ()).await?),
+            Err(_) => drop(self.stop().await?),
+        }
+        waited
     }
 }
 

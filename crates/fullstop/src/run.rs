@@ -3,17 +3,20 @@
 use crate::command::commission_run;
 use crate::error::{Error, Result};
 use crate::runs::Runs;
+use crate::secret::SecretFile;
 use crate::status::{Process, Status, members};
 use crate::stop::{self, Progress};
+use crate::window::{AttachOptions, Window};
 use fullstop_core::id::Id;
+use fullstop_core::ladder::Ladder;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Reason;
+use fullstop_core::words::{Reason, Stream};
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::sweep::{Found, Mode, sweep_one};
-use fullstop_keeper::{Ground, HostPolicy};
+use fullstop_keeper::{Ground, HostPolicy, Secret};
 use fullstop_store::format::{RecordFile, SpecFile};
-use fullstop_store::{Request, Standing};
+use fullstop_store::{Extent, Output, Request, Standing, Stdin, Streams, Text};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,12 +102,25 @@ impl Run {
         Ok(members(&self.record()?).into_iter().map(Process::from).collect())
     }
 
-    /// What it has written so far, stdout and stderr, if it was started in the
-    /// background.
+    /// What it has written so far, stdout and stderr, if that was captured. A terminal
+    /// knows no difference: all it has shown is in the first.
     pub fn output(&self) -> Result<(String, String)> {
-        let store = self.runs.store();
-        let read = |name| store.output(&self.id, name);
-        Ok((read(fullstop_store::OUT)?, read(fullstop_store::ERR)?))
+        let read = |stream| self.runs.store().output(&self.id, stream);
+        match read(Stream::Tty) {
+            Err(error) if error.is_missing() => Ok((read(Stream::Out)?, read(Stream::Err)?)),
+            other => Ok((other?, String::new())),
+        }
+    }
+
+    /// How much there is of each stream that was captured.
+    pub fn log_extents(&self) -> Result<Vec<(Stream, Extent)>> {
+        let mut extents = Vec::new();
+        for stream in Stream::ALL {
+            if let Some(log) = self.runs.store().log(&self.id, stream)? {
+                extents.push((stream, log.extent()?));
+            }
+        }
+        Ok(extents)
     }
 
     /// Stops it by its ladder, and returns once that is proven, or it is stuck: the
@@ -123,7 +139,7 @@ impl Run {
         reason: Reason,
         tell: impl FnMut(Progress),
     ) -> Result<Report> {
-        let request = Request::Stop { generation: self.generation, reason };
+        let request = Request::Stop { generation: self.generation, reason, signal: None };
         stop::order(self, &request, tell).await
     }
 
@@ -140,7 +156,8 @@ impl Run {
 
     /// Asks for a stop, and returns once that was accepted.
     pub async fn ask_to_stop(&self) -> Result<()> {
-        let request = Request::Stop { generation: self.generation, reason: Reason::Stopped };
+        let request =
+            Request::Stop { generation: self.generation, reason: Reason::Stopped, signal: None };
         stop::accept(self, &request).await.map(drop)
     }
 
@@ -163,6 +180,17 @@ impl Run {
         tokio::time::timeout(patience, self.wait()).await.map_err(late)?
     }
 
+    /// A window on its terminal, if it has one.
+    pub async fn attach(&self, options: AttachOptions) -> Result<Window> {
+        Window::open(self.clone(), options).await
+    }
+
+    /// Lets it live on when this program leaves, whatever was said when it began.
+    pub async fn stay(&self) -> Result<()> {
+        let request = Request::Stay { generation: self.generation };
+        stop::accept(self, &request).await.map(drop)
+    }
+
     /// Sends a signal to its leader; it is no part of a stop.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let request = Request::Signal { generation: self.generation, signal };
@@ -170,8 +198,10 @@ impl Run {
     }
 
     /// Stops it, and once that is proven starts its next generation, in the
-    /// background. The id stays.
+    /// background. The id stays. Its secrets are read anew, and if that fails it goes
+    /// on as it is.
     pub async fn restart(&self) -> Result<Run> {
+        let secrets = read_again(&self.spec()?)?;
         let report = self.stop().await?;
         if report.proof.is_none() {
             let why = format!("run {} is {}; it is not started again", self.id, report.state);
@@ -186,12 +216,14 @@ impl Run {
             argv: spec.argv,
             env: spec.env,
             cwd: spec.cwd,
-            plan: spec.plan,
             cage: spec.cage,
             on_host_exit: HostPolicy::Ignore,
             report: None,
             store: self.runs.path().to_owned(),
             ground: Ground::Back,
+            streams: in_the_background(spec.streams, &spec.plan.ladder),
+            plan: spec.plan,
+            secrets,
         };
         commission_run(&self.runs, commission).await
     }
@@ -213,3 +245,28 @@ impl Run {
         Ok(store.remove(&self.id)?)
     }
 }
+
+/// The streams of a run whose host, and whatever that gave it, is gone.
+fn in_the_background(mut streams: Streams, ladder: &Ladder) -> Streams {
+    if matches!(streams.output, Output::Inherit | Output::Show) {
+        streams.output = Output::Log;
+    }
+    if streams.stdin == Stdin::Inherit {
+        streams.stdin = if ladder.needs_stdin() { Stdin::Pipe } else { Stdin::Null };
+    }
+    streams
+}
+
+fn read_again(spec: &SpecFile) -> Result<Vec<Secret>> {
+    let file = |(name, path): &(Text, Text)| SecretFile {
+        name: name.0.to_string_lossy().into_owned(),
+        path: PathBuf::from(&path.0),
+    };
+    let read = |secret| file(secret).read_again();
+    let secrets: Result<Vec<_>> = spec.secrets.iter().map(read).collect();
+    // Whoever asked for a restart should know that there was no stop either.
+    secrets.map_err(|why| Error::Unfit(format!("{why}; the run is left as it is")))
+}
+
+#[cfg(test)]
+mod tests;

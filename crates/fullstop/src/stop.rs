@@ -222,6 +222,12 @@ async fn watch_record(run: &Run, until: Instant) -> Result<Option<Report>> {
     }
 }
 
+/// What became of a run whose keeper has hung up: how it ended, or that it is stuck.
+/// Nothing, if that cannot be told yet.
+pub(crate) async fn glance(run: &Run) -> Result<Option<Report>> {
+    watch_record(run, Instant::now()).await
+}
+
 /// A keeper that is stopped, or spins, does not protect its run: it is killed, so
 /// that its guard takes over; a guard that is silent is continued; if that fails it
 /// is killed too, and the cage is swept.
@@ -276,10 +282,13 @@ fn send(identity: Option<&Identity>, signal: Signal) -> bool {
     held.is_some_and(|held| held.send(signal).is_ok())
 }
 
-/// How long a stop may take: its ladder, its last step, and a little.
+/// How long a stop may take: its ladder, its last step or its drain, and a little.
 fn patience(run: &Run) -> Duration {
-    let ladder = run.spec().map(|spec| spec.plan.ladder).unwrap_or_default();
-    ladder.total() + ladder.kill_patience() + SLACK
+    let spec = run.spec().ok();
+    let ladder = spec.as_ref().map(|spec| spec.plan.ladder.clone()).unwrap_or_default();
+    let streams = spec.map(|spec| spec.streams).unwrap_or_default();
+    let last = streams.with_last_step(ladder.kill_patience());
+    ladder.total().saturating_add(last).saturating_add(SLACK)
 }
 
 /// Waits for the end.

@@ -8,8 +8,9 @@
 use crate::ending::FAILED;
 use crate::front::heard_signals;
 use crate::guard::{Post, guard};
+use crate::secret::wipe;
 use crate::sink::Sink;
-use crate::spec::{Ground, HostPolicy, Loudness, Spec};
+use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 use fullstop_cage::linux::{
     Fork, Signals, fork, hold, leave, null_over, peer, shield, watch_process,
 };
@@ -17,7 +18,7 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::Wanted;
 use fullstop_core::signal::Signal;
-use fullstop_store::{Reply, Text};
+use fullstop_store::{Reply, Streams, Text};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -45,6 +46,8 @@ pub struct Commission {
     pub report: Option<PathBuf>,
     pub store: PathBuf,
     pub ground: Ground,
+    pub streams: Streams,
+    pub secrets: Vec<Secret>,
 }
 
 /// Carries out a commission. Never returns.
@@ -67,18 +70,34 @@ pub fn carry_out() -> ! {
     }
 }
 
-fn read(mut host: &UnixStream) -> Result<Commission, String> {
+fn read(host: &UnixStream) -> Result<Commission, String> {
     let mut line = Vec::new();
-    let mut buffer = [0; 16 * 1024];
-    while line.last() != Some(&b'\n') {
-        match host.read(&mut buffer) {
+    let commission = read_line(host, &mut line).and_then(|()| {
+        serde_json::from_slice(&line).map_err(|error| format!("the host speaks strangely: {error}"))
+    });
+    // There may be secrets in it, and whoever is forked has all that we have.
+    wipe(&mut line);
+    commission
+}
+
+fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
+    let mut length = 0;
+    while length == 0 || line[length - 1] != b'\n' {
+        if length == line.len() {
+            // What grows by itself leaves a copy behind.
+            let mut longer = vec![0; (2 * length).max(16 * 1024)];
+            longer[..length].copy_from_slice(line);
+            wipe(&mut std::mem::replace(line, longer));
+        }
+        match host.read(&mut line[length..]) {
             Ok(0) => return Err("the host hung up before it said what to run".to_owned()),
-            Ok(length) => line.extend_from_slice(&buffer[..length]),
+            Ok(more) => length += more,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(format!("cannot hear the host: {error}")),
         }
     }
-    serde_json::from_slice(&line).map_err(|error| format!("the host speaks strangely: {error}"))
+    line.truncate(length);
+    Ok(())
 }
 
 /// Returns in the process that was started; the guard is its child.
@@ -131,6 +150,8 @@ fn spec(commission: Commission) -> Result<Spec, String> {
         report: commission.report.map(open).transpose()?,
         store: Some(commission.store),
         ground: commission.ground,
+        streams: commission.streams,
+        secrets: commission.secrets,
         loudness: Loudness::Quiet,
     })
 }

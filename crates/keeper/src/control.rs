@@ -3,13 +3,14 @@
 //! Nothing here blocks. Whoever does not read what it is told is dropped; an order
 //! that came in whole is obeyed even if its sender is gone.
 
+use crate::backlog::{Backlog, Gone};
 use crate::engine::timespec;
 use fullstop_cage::linux::{now, peer};
 use fullstop_core::words::Moment;
 use fullstop_store::{Reply, Request};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
+use rustix::net::{RecvFlags, SocketFlags, accept_with, recv};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -33,12 +34,21 @@ pub struct Control {
 struct Client {
     stream: OwnedFd,
     unread: Vec<u8>,
-    unsent: Vec<u8>,
+    unsent: Backlog,
     /// It was answered.
     told: bool,
     /// Whoever asked for the run; it is first told when that is born.
     host: bool,
     gone: bool,
+}
+
+/// A connection that becomes something else.
+#[derive(Debug)]
+pub struct Handed {
+    pub stream: OwnedFd,
+    /// What its other side has said already, and has not been told yet.
+    pub unread: Vec<u8>,
+    pub unsent: Backlog,
 }
 
 /// An order, and where to answer it.
@@ -99,7 +109,12 @@ impl Control {
             client.read();
             while let Some(line) = client.line() {
                 let request = serde_json::from_slice(&line).map_err(|error| error.to_string());
+                let attaches = matches!(request, Ok(Request::Attach { .. }));
                 orders.push(Order { from, request });
+                // What follows is not said in lines any more.
+                if attaches {
+                    break;
+                }
             }
         }
         let host_left = self.clients.iter().any(|client| client.host && client.gone);
@@ -112,23 +127,27 @@ impl Control {
     }
 
     fn accept(&mut self) {
-        let Some(listener) = &self.listener else { return };
-        loop {
+        while let Some(listener) = &self.listener {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(stream) if is_ours(&stream) => {
-                    // The one who has been silent longest makes room.
-                    if self.clients.len() >= MOST_CLIENTS
-                        && let Some(at) = self.clients.iter().position(|client| !client.host)
-                    {
-                        self.clients.remove(at);
+                    if self.clients.len() >= MOST_CLIENTS {
+                        self.make_room();
                     }
                     self.clients.push(Client::new(stream, false));
                 }
                 Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return self.deaf_until = None,
+                // Where there is no descriptor left, the one who was here first makes room.
+                Err(Errno::MFILE) if self.make_room() => {}
                 Err(_) => return self.deaf_until = Some(now() + DEAF_FOR),
             }
         }
+    }
+
+    /// The one who has been here longest has to go; not the host.
+    fn make_room(&mut self) -> bool {
+        let oldest = self.clients.iter().position(|client| !client.host);
+        oldest.map(|at| self.clients.remove(at)).is_some()
     }
 
     pub fn answer(&mut self, to: usize, reply: &Reply) {
@@ -136,6 +155,18 @@ impl Control {
             client.told = true;
             client.say(reply);
         }
+    }
+
+    /// Gives a connection away, once its order was answered.
+    pub fn hand_over(&mut self, from: usize) -> Option<Handed> {
+        let client = self.clients.get_mut(from).filter(|client| !client.host && !client.gone)?;
+        let stream = client.stream.try_clone().ok()?;
+        client.gone = true;
+        Some(Handed {
+            stream,
+            unread: std::mem::take(&mut client.unread),
+            unsent: std::mem::take(&mut client.unsent),
+        })
     }
 
     /// Tells the host that the run is born, or is not to be.
@@ -178,7 +209,8 @@ fn is_ours(stream: &OwnedFd) -> bool {
 
 impl Client {
     fn new(stream: OwnedFd, host: bool) -> Client {
-        Client { stream, unread: Vec::new(), unsent: Vec::new(), told: false, host, gone: false }
+        let unsent = Backlog::default();
+        Client { stream, unread: Vec::new(), unsent, told: false, host, gone: false }
     }
 
     /// The host's own line only says that it lives: whoever wants to watch connects.
@@ -209,8 +241,8 @@ impl Client {
     }
 
     fn say(&mut self, reply: &Reply) {
-        self.unsent.extend(serde_json::to_vec(reply).unwrap_or_default());
-        self.unsent.push(b'\n');
+        self.unsent.push(&serde_json::to_vec(reply).unwrap_or_default());
+        self.unsent.push(b"\n");
         self.flush();
         if self.unsent.len() > MOST_UNSENT {
             self.gone = true;
@@ -218,13 +250,8 @@ impl Client {
     }
 
     fn flush(&mut self) {
-        while !self.unsent.is_empty() && !self.gone {
-            match send(&self.stream, &self.unsent, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(sent) => drop(self.unsent.drain(..sent)),
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR) => {}
-                Err(_) => self.gone = true,
-            }
+        if !self.gone {
+            self.gone = self.unsent.send(&self.stream) == Err(Gone);
         }
     }
 }

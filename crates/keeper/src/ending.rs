@@ -3,6 +3,7 @@
 use crate::lifeline::Outcome;
 use fullstop_cage::linux::{die_of, leave};
 use fullstop_core::machine::{Leader, State};
+use fullstop_core::report::{Report, Verdict};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Reason};
 
@@ -33,12 +34,44 @@ impl Ending {
         }
         match &outcome.state {
             State::Stuck { .. } => Ending::Code(STUCK),
-            State::Ended { reason: Reason::OverallTimeout, .. } => Ending::Code(TIMED_OUT),
+            State::Ended { reason, .. } if reason.is_timeout() => Ending::Code(TIMED_OUT),
             // Stopped before it became the command: as that would have been.
             state if state.leader() == Leader::Unborn => {
                 Ending::Signal(asked.unwrap_or(Signal::TERM))
             }
             state => Ending::of_leader(state.leader()),
+        }
+    }
+
+    /// As the report tells it, for whoever only stood by.
+    ///
+    /// ```
+    /// use fullstop_core::report::Report;
+    /// use fullstop_keeper::Ending;
+    ///
+    /// let mut report: Report = serde_json::from_str(r#"{
+    ///     "version": 1, "id": "0r3v8x2k7m4pq", "generation": 1, "command": ["false"],
+    ///     "cage": "tree", "state": "ended", "reason": "exited", "exit": {"code": 1},
+    ///     "steps": [], "leftovers": [], "survivors": [], "released": [],
+    ///     "proof": "no-children", "started_at": 1800000000000, "elapsed_ms": 3
+    /// }"#)?;
+    /// assert_eq!(Ending::of_report(&report), Ending::Code(1));
+    /// report.reason = fullstop_core::words::Reason::IdleTimeout;
+    /// assert_eq!(Ending::of_report(&report), Ending::Code(124));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn of_report(report: &Report) -> Ending {
+        match (report.state, report.reason, report.exit) {
+            (Verdict::Stuck, ..) => Ending::Code(STUCK),
+            (_, reason, _) if reason.is_timeout() => Ending::Code(TIMED_OUT),
+            (.., Some(exit)) => Ending::of_exit(exit),
+            (_, Reason::SpawnFailed, None) => Ending::Code(FAILED),
+            // Nobody saw its leader end, or it lives on.
+            (Verdict::Released, ..) | (_, Reason::KeeperDied | Reason::Rebooted, None) => {
+                Ending::Code(KILLED)
+            }
+            // Stopped before it became the command: as that would have been.
+            (.., None) => Ending::Signal(Signal::TERM),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::feed::Feed;
 use crate::notes::Notes;
 use fullstop_cage::linux::now;
 use fullstop_cage::{Cage, Command, Round, SpawnError};
+use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment};
@@ -28,9 +29,13 @@ pub struct Engine<C> {
     command: Option<Command>,
     pub feed: Option<Feed>,
     pub failure: Option<(u8, String)>,
+    /// The system had no room for the command; it was never tried.
+    pub no_room: bool,
     nap: Duration,
     /// When the next round of the last step is due.
     round_at: Moment,
+    /// When the last step was first taken.
+    killed_at: Option<Moment>,
 }
 
 /// What the rest of the world may want to know after a fact was dealt with.
@@ -53,8 +58,10 @@ impl<C: Cage> Engine<C> {
             command: None,
             feed: None,
             failure: None,
+            no_room: false,
             nap: SHORTEST_NAP,
             round_at: now(),
+            killed_at: None,
         }
     }
 
@@ -69,7 +76,8 @@ impl<C: Cage> Engine<C> {
     }
 
     pub fn tell(&mut self, input: Input) {
-        let state = replace(&mut self.state, State::Starting { born: false, deadline: None });
+        let state =
+            replace(&mut self.state, State::Starting { born: false, clocks: Clocks::default() });
         let now = now();
         let (state, effects) = decide(&self.plan, state, input, now);
         self.state = state;
@@ -100,7 +108,7 @@ impl<C: Cage> Engine<C> {
             Effect::WriteInput(text) => {
                 self.quiet_step("input", now);
                 if let Some(feed) = &mut self.feed {
-                    feed.input(&text);
+                    feed.input(text.as_bytes());
                 }
             }
             Effect::Kill => self.kill(now),
@@ -121,6 +129,7 @@ impl<C: Cage> Engine<C> {
 
     fn kill(&mut self, now: Moment) {
         const STEP: &str = "kill";
+        self.killed_at.get_or_insert(now);
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
         self.rest_after(round);
@@ -141,6 +150,7 @@ impl<C: Cage> Engine<C> {
     fn spawn_failed(&mut self, error: &SpawnError) {
         self.notes.error = Some(error.to_string());
         self.failure = Some((error.status(), error.to_string()));
+        self.no_room = matches!(error, SpawnError::Os { .. });
         self.tell(Input::SpawnFailed);
     }
 
@@ -210,6 +220,11 @@ impl<C: Cage> Engine<C> {
             self.round_at = now() + self.nap;
             self.nap = (self.nap * 2).min(LONGEST_NAP);
         }
+    }
+
+    /// How long the last step has taken until now, if it was taken.
+    pub fn last_step_took(&self) -> Duration {
+        self.killed_at.map_or(Duration::ZERO, |at| now().since(at))
     }
 
     pub fn tick(&mut self) {

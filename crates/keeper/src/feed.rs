@@ -1,33 +1,48 @@
-//! The leader's stdin, where the ladder has a step that needs it.
+//! The leader's input, where somebody stands between: a ladder with `close-stdin` or
+//! `input:"…"`, `--stdin pipe`, a terminal of its own.
 //!
-//! Usually the command keeps the stdin it was given. A ladder with `close-stdin`
-//! or `input:"…"` puts a pipe in between, through which we pass everything on.
+//! Usually the command keeps the stdin it was given.
 
+use crate::backlog::Backlog;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::termios::{SpecialCodeIndex, tcgetattr};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// As much as a pipe holds; no more is read before it was written.
 const CHUNK: usize = 64 * 1024;
+/// What others may send before the command has read it.
+const MOST_WAITING: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Feed {
     source: Option<OwnedFd>,
     sink: Option<OwnedFd>,
-    waiting: Vec<u8>,
+    is_terminal: bool,
+    waiting: Backlog,
     closing: bool,
 }
 
 impl Feed {
-    /// Takes a copy of our stdin; returns the end the leader reads from.
-    pub fn new() -> io::Result<(Feed, OwnedFd)> {
-        let source = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3).ok();
+    /// Passes on what comes from `source`, and what others send; returns the end the
+    /// leader reads from.
+    pub fn new(source: Option<OwnedFd>) -> io::Result<(Feed, OwnedFd)> {
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
         fcntl_setfl(&ours, OFlags::NONBLOCK)?;
-        Ok((Feed { source, sink: Some(ours), waiting: Vec::new(), closing: false }, theirs))
+        Ok((Feed::with(source, ours, false), theirs))
+    }
+
+    /// Types into a terminal.
+    pub fn typing(master: OwnedFd) -> Feed {
+        Feed::with(None, master, true)
+    }
+
+    fn with(source: Option<OwnedFd>, sink: OwnedFd, is_terminal: bool) -> Feed {
+        let waiting = Backlog::default();
+        Feed { source, sink: Some(sink), is_terminal, waiting, closing: false }
     }
 
     pub fn descriptors(&self) -> Vec<RawFd> {
@@ -51,17 +66,39 @@ impl Feed {
         self.write();
     }
 
+    /// How much may be sent now.
+    pub fn room(&self) -> usize {
+        let open = self.sink.is_some() && !self.closing;
+        if open { MOST_WAITING.saturating_sub(self.waiting.len()) } else { 0 }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.sink.is_none() || self.closing
+    }
+
     /// Behind whatever is still on its way.
-    pub fn input(&mut self, text: &str) {
-        self.waiting.extend_from_slice(text.as_bytes());
+    pub fn input(&mut self, text: &[u8]) {
+        self.waiting.push(text);
         self.write();
     }
 
-    /// The command sees the end of its input once it has read what is on its way.
+    /// The command sees the end of its input once it has read what is on its way. A
+    /// terminal has no end; it is told by a key.
     pub fn close(&mut self) {
+        if self.is_terminal {
+            let end = self.end_key();
+            return self.input(&[end]);
+        }
         self.source = None;
         self.closing = true;
         self.write();
+    }
+
+    /// Ctrl-D, unless the terminal was told otherwise.
+    fn end_key(&self) -> u8 {
+        const CTRL_D: u8 = 4;
+        let settings = self.sink.as_ref().and_then(|sink| tcgetattr(sink).ok());
+        settings.map_or(CTRL_D, |settings| settings.special_codes[SpecialCodeIndex::VEOF])
     }
 
     fn read(&mut self) {
@@ -69,10 +106,7 @@ impl Feed {
         let mut chunk = vec![0; CHUNK];
         match rustix::io::read(source, &mut chunk) {
             Ok(0) => self.close(),
-            Ok(length) => {
-                chunk.truncate(length);
-                self.waiting = chunk;
-            }
+            Ok(length) => self.waiting.push(&chunk[..length]),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.close(),
         }
@@ -80,19 +114,11 @@ impl Feed {
 
     fn write(&mut self) {
         let Some(sink) = &self.sink else { return };
-        while !self.waiting.is_empty() {
-            match rustix::io::write(sink, &self.waiting) {
-                Ok(length) => drop(self.waiting.drain(..length)),
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR) => {}
-                // Nobody reads any more; whoever writes to us should know.
-                Err(_) => {
-                    self.waiting.clear();
-                    self.closing = true;
-                }
-            }
+        // Where nobody reads any more, whoever writes to us should know.
+        if self.waiting.write(sink, usize::MAX).is_err() {
+            self.closing = true;
         }
-        if self.closing {
+        if self.closing && self.waiting.is_empty() {
             self.source = None;
             self.sink = None;
         }

@@ -9,10 +9,9 @@ use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify};
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
 use fullstop_core::report::{CageKind, Report, Taken};
-use fullstop_core::words::Reason;
+use fullstop_core::words::{Reason, Stream};
 use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, VERSION, What};
-use fullstop_store::{ERR, OUT, Result, RunDir, Store, StoreError, World};
-use rustix::stdio::{dup2_stderr, dup2_stdout};
+use fullstop_store::{Log, Result, RunDir, Store, StoreError, World};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -70,11 +69,14 @@ impl Ledger {
         self.run.descriptors()
     }
 
-    /// From here on stdout and stderr go to the run's logs.
-    pub fn take_output(&self) -> Result<()> {
-        let failed = |errno| StoreError::io("write to", self.run.path(), errno);
-        dup2_stdout(self.run.append_to(OUT)?).map_err(failed)?;
-        dup2_stderr(self.run.append_to(ERR)?).map_err(failed)
+    /// The log of a stream, behind what earlier generations wrote.
+    pub fn log(&self, stream: Stream, max: Option<u64>) -> Result<Log> {
+        self.run.log(stream, max)
+    }
+
+    /// The log as a plain file, for a command that writes to it without us.
+    pub fn log_file(&self, stream: Stream) -> Result<OwnedFd> {
+        self.run.log_file(stream).map(OwnedFd::from)
     }
 
     pub fn born(&mut self, leader: Option<i32>, cage: CageKind) {
@@ -209,6 +211,12 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
         lock: None,
         world: World::here().clone(),
         started_at,
+        streams: spec.streams.clone(),
+        secrets: spec
+            .secrets
+            .iter()
+            .map(|secret| (secret.name.clone(), secret.path.clone()))
+            .collect(),
     }
 }
 
@@ -240,6 +248,11 @@ fn own_pid() -> i32 {
 }
 
 pub fn unix_ms() -> u64 {
+    unix_us() / 1000
+}
+
+/// Microseconds since 1970.
+pub fn unix_us() -> u64 {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(unix.as_millis()).unwrap_or_default()
+    u64::try_from(unix.as_micros()).unwrap_or_default()
 }

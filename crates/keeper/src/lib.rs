@@ -4,6 +4,8 @@
 
 #[macro_use]
 mod say;
+mod backlog;
+mod capture;
 pub mod commission;
 mod control;
 mod ending;
@@ -14,7 +16,10 @@ mod guard;
 mod keeper;
 mod ledger;
 mod lifeline;
+mod living;
 mod notes;
+mod screen;
+mod secret;
 mod sink;
 mod spec;
 pub mod sweep;
@@ -22,5 +27,8 @@ mod terminal;
 
 pub use ending::Ending;
 pub use front::run;
+pub use living::name_living;
+pub use secret::wipe;
 pub use sink::Sink;
-pub use spec::{Ground, HostPolicy, Loudness, Spec};
+pub use spec::{Ground, HostPolicy, Loudness, Secret, Spec};
+pub use terminal::SANE;

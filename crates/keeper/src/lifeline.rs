@@ -4,6 +4,7 @@
 use fullstop_core::machine::{Ask, State};
 use fullstop_core::report::{CageKind, Member, Taken};
 use fullstop_core::signal::Signal;
+use fullstop_core::words::Stream;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -21,6 +22,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 pub enum ToKeeper {
     Ask(Ask),
     Forward(Signal),
+    /// The terminal has told the whole job to stop.
+    StoppedByHand,
 }
 
 /// From the keeper to the guard: whatever it needs to take over, to show a stop
@@ -39,6 +42,8 @@ pub enum ToGuard {
     Step(Taken),
     Leftovers(Vec<Member>),
     LeaderStopped(Signal),
+    /// That stream has come to its end, or nobody wants it.
+    StreamOver(Stream),
     /// Said before the report is written, so that no death in between can turn a
     /// run that is over into one that has to be ended.
     Outcome(Outcome),

@@ -5,7 +5,7 @@ use crate::spec::Spec;
 use fullstop_cage::Round;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::{Leader, State};
-use fullstop_core::report::{CageKind, Member, Report, Taken, VERSION, Verdict};
+use fullstop_core::report::{CageKind, Captured, Holder, Member, Report, Taken, VERSION, Verdict};
 use fullstop_core::words::{Moment, Reason};
 
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub struct Notes {
     pub leftovers: Vec<Member>,
     pub survivors: Vec<Member>,
     pub released: Vec<Member>,
+    pub output: Vec<Captured>,
+    pub drained: Option<bool>,
+    pub holders: Vec<Holder>,
     pub error: Option<String>,
 }
 
@@ -30,6 +33,9 @@ impl Notes {
             leftovers: Vec::new(),
             survivors: Vec::new(),
             released: Vec::new(),
+            output: Vec::new(),
+            drained: None,
+            holders: Vec::new(),
             error: None,
         }
     }
@@ -71,6 +77,9 @@ impl Notes {
             survivors: if verdict == Verdict::Stuck { self.survivors.clone() } else { Vec::new() },
             released: self.released.clone(),
             proof,
+            output: self.output.clone(),
+            drained: self.drained,
+            holders: self.holders.clone(),
             error: self.error.clone(),
             started_at: self.started_at,
             elapsed_ms: self.ms_until(now()),

@@ -1,12 +1,13 @@
 //! What to run, and how.
 
+use crate::secret::wipe;
 use crate::sink::Sink;
 use fullstop_cage::linux::Origin;
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::{Report, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_store::GroupName;
+use fullstop_store::{GroupName, Streams, Text};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,6 +15,9 @@ use std::path::PathBuf;
 
 /// What every member inherits unless it scrubs its environment.
 pub const MARKER: &str = "FULLSTOP_RUN";
+
+/// What a terminal of its own is, where nobody says: what every program knows.
+const TERM: &str = "xterm-256color";
 
 /// What a run's cgroup is called.
 pub fn cgroup_name(id: &Id) -> OsString {
@@ -37,7 +41,35 @@ pub struct Spec {
     /// Where its record is kept, if not where records usually are.
     pub store: Option<PathBuf>,
     pub ground: Ground,
+    pub streams: Streams,
+    pub secrets: Vec<Secret>,
     pub loudness: Loudness,
+}
+
+/// What the command gets on a descriptor of its own, and nobody else is told. It goes
+/// from the host to the keeper, and never to disk.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret {
+    /// The variable that tells the command the number of the descriptor.
+    pub name: Text,
+    /// The file it comes from, for a restart.
+    pub path: Text,
+    #[serde(with = "crate::secret")]
+    pub content: Text,
+}
+
+impl Secret {
+    /// Leaves nothing of it in memory.
+    pub fn wipe(self) {
+        wipe(&mut self.content.0.into_vec());
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    /// Whoever prints a spec must not tell.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secret({:?})", self.name)
+    }
 }
 
 /// Where a run stands to whoever asked for it.
@@ -114,8 +146,11 @@ impl Spec {
             text.extend_from_slice(value.as_bytes());
             CString::new(text).ok()
         };
+        let term = ("TERM".into(), TERM.into());
+        let needed =
+            self.streams.terminal().is_some() && self.env.iter().all(|(key, _)| *key != term.0);
         let others = self.env.iter().filter(|(key, _)| key != MARKER);
-        others.chain([&marker]).filter_map(pair).collect()
+        others.chain([&marker]).chain(needed.then_some(&term)).filter_map(pair).collect()
     }
 
     /// The ids of the runs it is in, the innermost last.

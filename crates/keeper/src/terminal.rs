@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 /// paste and application keys, resets colours. Leaving a screen restores the cursor
 /// that was saved for the other one, even if the other one is shown already: so the
 /// cursor is saved first.
-const SANE: &[u8] = b"\x1b7\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\
+pub const SANE: &[u8] = b"\x1b7\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\
 \x1b[?2004l\x1b[?1l\x1b>\x1b[0m";
 
 #[derive(Debug)]

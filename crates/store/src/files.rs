@@ -28,6 +28,12 @@ impl Dir {
         Ok(Dir { fd, path: path.to_owned() })
     }
 
+    /// Held once more, on its own.
+    pub fn again(&self) -> Result<Dir> {
+        let fd = self.fd.try_clone().map_err(|error| StoreError::io("hold", &self.path, error))?;
+        Ok(Dir { fd, path: self.path.clone() })
+    }
+
     pub fn below(&self, name: &str) -> Result<Dir> {
         // A link would lead to what is not ours.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -1,5 +1,6 @@
 //! What stands in the files of a run directory. The field names are stable.
 
+use crate::streams::Streams;
 use crate::text::Text;
 use crate::world::World;
 use fullstop_core::id::Id;
@@ -7,7 +8,7 @@ use fullstop_core::identity::Identity;
 use fullstop_core::ladder::Step;
 use fullstop_core::machine::{Plan, State};
 use fullstop_core::report::{CageKind, Report, Verdict, Wanted};
-use fullstop_core::words::{Moment, Reason};
+use fullstop_core::words::{Moment, Reason, Stream};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -51,6 +52,12 @@ pub struct SpecFile {
     pub world: World,
     /// Milliseconds since 1970.
     pub started_at: u64,
+    /// What its streams are made of.
+    #[serde(default)]
+    pub streams: Streams,
+    /// Names of secrets, and the files they come from; never what is in them.
+    #[serde(default)]
+    pub secrets: Vec<(Text, Text)>,
 }
 
 /// Where the members of a cage without a cgroup stand.
@@ -251,6 +258,11 @@ pub enum What {
     },
     LeaderExited {
         exit: fullstop_core::words::Exit,
+    },
+    /// The log of a stream ended before the stream did; the command goes on.
+    LogFailed {
+        stream: Stream,
+        why: String,
     },
     Stuck {
         survivors: usize,

@@ -3,6 +3,7 @@
 //! ```text
 //! $FULLSTOP_DIR (default: $XDG_STATE_HOME/fullstop, 0700)
 //!   runs/<id>/   spec.json  record.json  events.jsonl  lock  control.sock
+//!                out.log  err.log  tty.log, and their indexes
 //!   live/<id>    the lock of an unfinished run, by a second name
 //!   groups/<a>/<b>/   .members/<id> (the lock again)   .closed
 //! ```
@@ -15,8 +16,10 @@ mod error;
 mod files;
 pub mod format;
 mod groups;
+mod log;
 mod rundir;
 mod store;
+mod streams;
 mod text;
 mod wire;
 mod world;
@@ -24,8 +27,10 @@ mod world;
 pub use error::{Result, StoreError};
 pub use files::Dir;
 pub use groups::GroupName;
-pub use rundir::{ERR, OUT, RunDir, Standing, Watched};
+pub use log::{Extent, Log, LogReader, Piece, Took};
+pub use rundir::{RunDir, Standing, Watched};
 pub use store::{FindError, Store};
+pub use streams::{Drain, Fit, Output, Size, Stdin, Streams};
 pub use text::Text;
-pub use wire::{Reply, Request};
+pub use wire::{FULL, Frame, Frames, Reply, Request};
 pub use world::World;

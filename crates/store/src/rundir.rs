@@ -20,8 +20,6 @@ use std::time::Duration;
 pub const SPEC: &str = "spec.json";
 pub const RECORD: &str = "record.json";
 pub const EVENTS: &str = "events.jsonl";
-pub const OUT: &str = "out.log";
-pub const ERR: &str = "err.log";
 pub(crate) const LOCK: &str = "lock";
 const SOCKET: &str = "control.sock";
 /// Held while keeper or guard lives.
@@ -99,6 +97,10 @@ impl RunDir {
 
     pub fn path(&self) -> &Path {
         &self.dir.path
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
     }
 
     /// Registers in a group; an error, if that is closed. To be called once it

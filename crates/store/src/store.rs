@@ -3,8 +3,10 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, RecordFile, SpecFile};
+use crate::log::{LogReader, Piece};
 use crate::rundir::{self, EVENTS, LOCK, RunDir, SPEC, Standing};
 use fullstop_core::id::Id;
+use fullstop_core::words::Stream;
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -236,15 +238,23 @@ impl Store {
         Ok((events, from + whole as u64))
     }
 
-    /// A file of the run's output.
-    pub fn output(&self, id: &Id, name: &str) -> Result<String> {
+    /// The log of one of its streams, from its beginning; nothing, if there is none.
+    pub fn log(&self, id: &Id, stream: Stream) -> Result<Option<LogReader>> {
+        LogReader::open(self.run(id)?, stream)
+    }
+
+    /// All that there is of one of its streams; an error, if there is no log of it.
+    pub fn output(&self, id: &Id, stream: Stream) -> Result<String> {
+        let Some(mut log) = self.log(id, stream)? else {
+            let path = self.run_path(id).join(format!("{stream}.log"));
+            return Err(StoreError::io("open", &path, Errno::NOENT));
+        };
         let mut text = Vec::new();
-        let path = self.run_path(id).join(name);
-        let why = |error| StoreError::io("read", &path, error);
-        self.run(id)?
-            .open_file(name, rustix::fs::OFlags::RDONLY)?
-            .read_to_end(&mut text)
-            .map_err(why)?;
+        while let Some(piece) = log.next()? {
+            if let Piece::Bytes { bytes, .. } = piece {
+                text.extend(bytes);
+            }
+        }
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 

@@ -60,6 +60,12 @@ impl From<OsString> for Text {
     }
 }
 
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        Text(text.into())
+    }
+}
+
 impl AsRef<OsStr> for Text {
     fn as_ref(&self) -> &OsStr {
         &self.0

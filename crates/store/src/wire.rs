@@ -1,6 +1,8 @@
 //! What is said over a run's control socket: one JSON value a line, both ways.
 
 use crate::format::Phase;
+use crate::streams::Size;
+use crate::text::Text;
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
@@ -15,6 +17,9 @@ pub enum Request {
         generation: Option<u32>,
         #[serde(default = "stopped")]
         reason: Reason,
+        /// The signal that whoever stands in front of the run has heard.
+        #[serde(default)]
+        signal: Option<Signal>,
     },
     Kill {
         generation: Option<u32>,
@@ -27,6 +32,32 @@ pub enum Request {
     Watch {
         generation: Option<u32>,
     },
+    /// Input for the command.
+    Send {
+        generation: Option<u32>,
+        text: Text,
+    },
+    /// The end of its input.
+    CloseStdin {
+        generation: Option<u32>,
+    },
+    /// From now on this connection is a window on the run's terminal: once accepted,
+    /// [`Frame`]s both ways.
+    Attach {
+        generation: Option<u32>,
+        size: Option<Size>,
+        /// Only to look at it.
+        #[serde(default)]
+        view: bool,
+        /// The window the run was started from: it gets every byte from the first
+        /// on, as long as it is there, and no screen.
+        #[serde(default)]
+        owner: bool,
+    },
+    /// The host may leave, and the run stays.
+    Stay {
+        generation: Option<u32>,
+    },
 }
 
 impl Request {
@@ -35,6 +66,10 @@ impl Request {
             Request::Stop { generation, .. }
             | Request::Kill { generation }
             | Request::Watch { generation }
+            | Request::CloseStdin { generation }
+            | Request::Stay { generation }
+            | Request::Send { generation, .. }
+            | Request::Attach { generation, .. }
             | Request::Signal { generation, .. } => *generation,
         }
     }
@@ -43,6 +78,10 @@ impl Request {
 fn stopped() -> Reason {
     Reason::Stopped
 }
+
+/// How a keeper refuses input while the command does not read what waits for it
+/// already. Only this refusal of a [`Request::Send`] may be tried again.
+pub const FULL: &str = "the command does not read its input";
 
 /// A keeper's answer. The first answers the order; the others tell how it goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,4 +109,108 @@ pub enum Reply {
     Report {
         report: Box<Report>,
     },
+}
+
+/// What passes between a window and a keeper: a byte for the kind, four for the
+/// length, and as many bytes as that.
+///
+/// ```
+/// use fullstop_store::{Frame, Frames};
+///
+/// let mut frames = Frames::default();
+/// frames.feed(&Frame::Bytes(b"ls\r".to_vec()).encode());
+/// assert_eq!(frames.next(), Some(Ok(Frame::Bytes(b"ls\r".to_vec()))));
+/// assert_eq!(frames.next(), None);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// What was typed, or is to be shown.
+    Bytes(Vec<u8>),
+    /// The window's size, as it is now.
+    Resize(Size),
+    /// From the keeper: the screen as it is now, whatever was shown before. The
+    /// number of bytes of `tty.log` that it stands for.
+    Screen { offset: u64, bytes: Vec<u8> },
+    /// From the keeper: over, or stuck; the report as JSON.
+    Report(Vec<u8>),
+}
+
+const BYTES: u8 = b'b';
+const RESIZE: u8 = b'r';
+const SCREEN: u8 = b's';
+const REPORT: u8 = b'e';
+const HEAD: usize = 5;
+/// A screen of the largest size, each character in a colour of its own, and no more.
+const LONGEST_FRAME: usize = 64 << 20;
+
+impl Frame {
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Frame::Bytes(bytes) => frame(BYTES, &[bytes]),
+            Frame::Resize(size) => {
+                frame(RESIZE, &[&size.rows.to_be_bytes(), &size.cols.to_be_bytes()])
+            }
+            Frame::Screen { offset, bytes } => frame(SCREEN, &[&offset.to_be_bytes(), bytes]),
+            Frame::Report(json) => frame(REPORT, &[json]),
+        }
+    }
+
+    fn decode(kind: u8, body: &[u8]) -> Result<Frame, String> {
+        let short = || format!("a frame {:?} of {} bytes", char::from(kind), body.len());
+        match kind {
+            BYTES => Ok(Frame::Bytes(body.to_vec())),
+            REPORT => Ok(Frame::Report(body.to_vec())),
+            RESIZE => match *body {
+                [r1, r0, c1, c0] => Ok(Frame::Resize(Size {
+                    rows: u16::from_be_bytes([r1, r0]),
+                    cols: u16::from_be_bytes([c1, c0]),
+                })),
+                _ => Err(short()),
+            },
+            SCREEN => {
+                let (offset, bytes) = body.split_first_chunk().ok_or_else(short)?;
+                Ok(Frame::Screen { offset: u64::from_be_bytes(*offset), bytes: bytes.to_vec() })
+            }
+            _ => Err(short()),
+        }
+    }
+}
+
+fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut frame = vec![kind];
+    frame.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+    for part in parts {
+        frame.extend_from_slice(part);
+    }
+    frame
+}
+
+/// Frames out of the pieces in which they arrive.
+#[derive(Debug, Default)]
+pub struct Frames(Vec<u8>);
+
+impl Frames {
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// How much has come that is no whole frame yet, or was not asked for.
+    pub fn waiting(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The next whole frame. After an error nothing more can be understood.
+    #[allow(clippy::should_implement_trait)] // More may come after nothing.
+    pub fn next(&mut self) -> Option<Result<Frame, String>> {
+        let (&head, _) = self.0.split_first_chunk::<HEAD>()?;
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        if length > LONGEST_FRAME {
+            return Some(Err(format!("a frame of {length} bytes")));
+        }
+        let body = self.0.get(HEAD..HEAD + length)?;
+        let frame = Frame::decode(head[0], body);
+        self.0.drain(..HEAD + length);
+        Some(frame)
+    }
 }

@@ -12,7 +12,8 @@ use super::held::Held;
 use super::newborn::{Gate, MESSAGE, Plan, Stage, become_leader, enter};
 use super::program::why_not;
 use super::signals::Mask;
-use crate::{Command, SpawnError};
+use super::stdio::{Stdio, lift};
+use crate::{Command, Source, SpawnError};
 use fullstop_core::signal::Signal;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -35,13 +36,18 @@ pub fn bear(
     cgroup: Option<&Cgroup>,
     must: bool,
 ) -> Result<(Birth, bool), SpawnError> {
-    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| os("make a pipe", errno.into()));
-    let (news, teller) = pipe()?;
-    fcntl_setfl(&news, OFlags::NONBLOCK).map_err(|errno| os("make a pipe", errno.into()))?;
-    // Both are ours to close when this returns; the child has its copies.
-    let stdin = command.stdin.take();
-    let plan =
-        Plan::new(command, *mask, stdin.as_ref().map(AsRawFd::as_raw_fd), teller.as_raw_fd());
+    let no_pipe = |error| os("make a pipe", error);
+    let pipe = || -> io::Result<_> {
+        let (from, to) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok((lift(from)?, lift(to)?))
+    };
+    let (news, teller) = pipe().map_err(no_pipe)?;
+    fcntl_setfl(&news, OFlags::NONBLOCK).map_err(|errno| no_pipe(errno.into()))?;
+    // Closed on our side when this returns; the child has its copies.
+    let stdio = Stdio::take(&mut command).map_err(|error| os("keep its stdio", error))?;
+    let places = stdio.places();
+    let mask = if places.terminal.is_some() { Mask::empty() } else { *mask };
+    let plan = Plan::new(command, mask, places, teller.as_raw_fd());
     // For ever, since the child reads it until it has executed the command or is
     // dead, whatever becomes of us. A keeper bears one leader in its life.
     let plan: &Plan = Box::leak(Box::new(plan));
@@ -51,7 +57,7 @@ pub fn bear(
             return Ok((Birth { leader, news, plan }, true));
         }
     }
-    let pipe = cgroup.map(|_| pipe()).transpose()?;
+    let pipe = cgroup.map(|_| pipe()).transpose().map_err(no_pipe)?;
     // Nobody has been born who could be reading it.
     let ends =
         |(gate, key): &(OwnedFd, OwnedFd)| Gate { gate: gate.as_raw_fd(), key: key.as_raw_fd() };
@@ -120,6 +126,19 @@ impl Birth {
             let cwd = self.plan.command.cwd.as_deref().unwrap_or_default();
             return SpawnError::Cwd { path: cwd.to_string_lossy().into_owned(), source };
         }
+        if stage == Stage::Stdin as i32 {
+            let path = match &self.plan.command.stdin {
+                Source::File(path) => path.to_string_lossy().into_owned(),
+                Source::Inherit | Source::Descriptor(_) => String::new(),
+            };
+            return SpawnError::Stdin { path, source };
+        }
+        if stage == Stage::Terminal as i32 {
+            return os("make the terminal its own", source);
+        }
+        if stage == Stage::Stdio as i32 {
+            return os("give the command its stdio", source);
+        }
         let there = which.filter(|_| stage == Stage::Exec as i32);
         why_not(&self.plan.command, there, source)
     }
@@ -133,3 +152,7 @@ fn words(message: [u8; MESSAGE]) -> [i32; 3] {
     };
     [word(0), word(4), word(8)]
 }
+
+#[cfg(test)]
+#[path = "birth_tests.rs"]
+mod tests;

@@ -2,6 +2,7 @@
 
 use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
+use super::cpu::{Used, used_below};
 use super::groups::own_group;
 use super::held::Held;
 use super::kin::{below, dead_children, survey};
@@ -61,6 +62,7 @@ pub struct LinuxCage {
     walked: Option<Instant>,
     last_death: Instant,
     last: LastStep,
+    used: Used,
     /// The last round met nobody new, though there are still children.
     nobody_new: bool,
     /// Survivors of a tree that is not ours any more; see [`LinuxCage::follow`].
@@ -111,6 +113,7 @@ impl LinuxCage {
             walked: None,
             last_death: Instant::now(),
             last: LastStep::default(),
+            used: Used::default(),
             nobody_new: false,
             followed: None,
         }
@@ -414,6 +417,11 @@ impl Cage for LinuxCage {
             others.filter_map(procfs::stat).filter(Stat::is_alive).map(|s| procfs::member(&s)),
         );
         members
+    }
+
+    fn cpu_time(&mut self) -> Duration {
+        let counted = self.cgroup.as_ref().and_then(Cgroup::cpu_time);
+        self.used.measured(counted.unwrap_or_else(used_below))
     }
 
     fn look(&mut self) -> Look {

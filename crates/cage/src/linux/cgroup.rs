@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where cgroups of ours can be made: the directory of our own cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +188,12 @@ impl Cgroup {
         pids
     }
 
+    /// Processor time used by all who are or were in it or below it.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let file = self.file("cpu.stat", OFlags::RDONLY).ok()?;
+        usage(&procfs::text_of(&file).ok()?)
+    }
+
     /// Removes it. The kernel refuses while anybody lives in it, so that success
     /// is itself a proof of emptiness.
     pub fn remove(&mut self) -> bool {
@@ -232,6 +239,12 @@ impl Cgroup {
     }
 }
 
+/// What `cpu.stat` says of the whole.
+fn usage(stat: &str) -> Option<Duration> {
+    let micros = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    micros.trim().parse().ok().map(Duration::from_micros)
+}
+
 /// Visits a directory of the hierarchy and all below it, the deepest first.
 fn below(path: &Path, visit: &mut dyn FnMut(&Path)) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -245,6 +258,8 @@ fn below(path: &Path, visit: &mut dyn FnMut(&Path)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
 
     const HYBRID: &str = "\
 30 25 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro
@@ -274,5 +289,31 @@ mod tests {
         let elsewhere = "30 25 0:26 /docker/c2 /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
         assert_eq!(at("0::/docker/c1\n", elsewhere), None);
         assert_eq!(at("", ""), None);
+    }
+
+    #[test]
+    fn the_dead_are_still_counted() {
+        let name = format!("fullstop-test-{}", std::process::id());
+        let made = Site::find().map(|site| Cgroup::make(&site.child(name.as_ref())));
+        let Ok(Ok(mut cgroup)) = made else {
+            return eprintln!("skipped: no cgroup to be had here");
+        };
+        let busy = "read line; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let mut shell =
+            Command::new("sh").args(["-c", busy]).stdin(Stdio::piped()).spawn().expect("a shell");
+        let inside = cgroup.take_in(i32::try_from(shell.id()).expect("a pid"));
+        shell.stdin.take().expect("a pipe").write_all(b"go\n").expect("somebody reads");
+        shell.wait().expect("an end");
+        let used = cgroup.cpu_time();
+        assert!(cgroup.remove() && inside.is_ok());
+        assert!(used.is_none_or(|used| used > Duration::from_millis(30)), "{used:?}");
+        assert_eq!(cgroup.cpu_time(), None);
+    }
+
+    #[test]
+    fn time_used_is_the_total() {
+        let stat = "user_usec 1000000\nusage_usec 3500000\nsystem_usec 2500000\n";
+        assert_eq!(usage(stat), Some(Duration::from_millis(3500)));
+        assert_eq!(usage("nr_periods 0\n"), None);
     }
 }

@@ -96,6 +96,14 @@ pub fn dead_children() -> Option<Vec<i32>> {
 /// The living descendants of any process, parents before their children. Not for
 /// signals.
 pub fn below(of: i32) -> Vec<Stat> {
+    let mut found = family(of);
+    found.retain(|stat| stat.pid != of && stat.is_alive());
+    found
+}
+
+/// A process and all its descendants, also the dead ones that nobody has waited for
+/// yet. Each was looked at before its children.
+pub fn family(of: i32) -> Vec<Stat> {
     let kin = Kin::now();
     let mut seen = HashSet::new();
     let mut found = Vec::new();
@@ -103,9 +111,7 @@ pub fn below(of: i32) -> Vec<Stat> {
     while let Some(pid) = ahead.pop() {
         let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
         ahead.extend(kin.children(pid, stat.threads));
-        if pid != of && stat.is_alive() {
-            found.push(stat);
-        }
+        found.push(stat);
     }
     found
 }

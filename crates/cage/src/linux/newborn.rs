@@ -8,8 +8,9 @@
 
 use super::origin::Origin;
 use super::signals::{Mask, set_ignored};
+use super::stdio::Places;
 use super::syscall::{self, Errno};
-use crate::Command;
+use crate::{Command, Source};
 use fullstop_core::signal::Signal;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -26,8 +27,7 @@ pub struct Plan {
     script: Vec<Cell<*const c_char>>,
     env: Vec<*const c_char>,
     mask: Mask,
-    /// Takes the place of the inherited stdin.
-    stdin: Option<RawFd>,
+    places: Places,
     pub gate: Cell<Option<Gate>>,
     teller: RawFd,
 }
@@ -50,6 +50,11 @@ pub enum Stage {
     NotFound = 3,
     /// One was, and could not be executed.
     Exec = 4,
+    /// The file it was to read could not be opened.
+    Stdin = 5,
+    Terminal = 6,
+    /// A descriptor could not be put in its place.
+    Stdio = 7,
 }
 
 /// What the child tells before it leaves: where it failed, why, at which candidate.
@@ -65,14 +70,14 @@ pub const MESSAGE: usize = 12;
 const SHELL: &CStr = c"/bin/sh";
 
 impl Plan {
-    pub fn new(command: Command, mask: Mask, stdin: Option<RawFd>, teller: RawFd) -> Plan {
+    pub fn new(command: Command, mask: Mask, places: Places, teller: RawFd) -> Plan {
         let list = |texts: &[CString]| -> Vec<*const c_char> {
             texts.iter().map(|text| text.as_ptr()).chain([null()]).collect()
         };
         let (argv, env) = (list(&command.argv), list(&command.env));
         let arguments = argv.iter().skip(1).copied();
         let script = [SHELL.as_ptr(), null()].into_iter().chain(arguments).map(Cell::new).collect();
-        Plan { command, argv, script, env, mask, stdin, gate: Cell::new(None), teller }
+        Plan { command, argv, script, env, mask, places, gate: Cell::new(None), teller }
     }
 }
 
@@ -108,22 +113,54 @@ fn prepare(plan: &Plan) -> Result<(), (Stage, Errno)> {
     if plan.command.own_session {
         let _ = syscall::setsid();
     }
-    let origin = Origin::get();
-    for fd in origin.closed() {
+    for fd in Origin::get().closed() {
         // SAFETY: it was closed when we were started, and stands for nothing.
         let _ = unsafe { syscall::close(fd) };
     }
-    if let Some(stdin) = plan.stdin {
-        // SAFETY: the inherited stdin is given up here.
-        let _ = unsafe { syscall::dup3(stdin, 0) };
-    }
+    // Before anything is opened: that may wait for ever, and must be able to be told
+    // to stop meanwhile.
+    restore_signals(plan);
+    take_places(plan)?;
     if let Some(cwd) = &plan.command.cwd {
         syscall::chdir(cwd).map_err(|errno| (Stage::Cwd, errno))?;
     }
-    for signal in [Signal::PIPE, Signal::CHLD] {
-        set_ignored(signal, origin.ignored(signal));
+    Ok(())
+}
+
+/// What a terminal sends. Whoever put us into the background of another one may have
+/// had them ignored, and that was said of the other.
+const BY_TERMINAL: [Signal; 6] =
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TSTP, Signal::TTIN, Signal::TTOU];
+
+fn restore_signals(plan: &Plan) {
+    for signal in [Signal::PIPE, Signal::CHLD, Signal::XFSZ] {
+        set_ignored(signal, Origin::get().ignored(signal));
+    }
+    if plan.places.terminal.is_some() {
+        for signal in BY_TERMINAL {
+            set_ignored(signal, false);
+        }
     }
     plan.mask.restore();
+}
+
+/// Puts the command's own descriptors over the inherited ones.
+fn take_places(plan: &Plan) -> Result<(), (Stage, Errno)> {
+    let Places { standard, terminal } = plan.places;
+    if let Some(terminal) = terminal {
+        syscall::control_terminal(terminal).map_err(|errno| (Stage::Terminal, errno))?;
+    }
+    for (onto, from) in (0..).zip(standard) {
+        let Some(from) = from else { continue };
+        // SAFETY: the inherited one is given up here.
+        unsafe { syscall::dup3(from, onto) }.map_err(|errno| (Stage::Stdio, errno))?;
+    }
+    if let (Source::File(path), None) = (&plan.command.stdin, terminal) {
+        // SAFETY: as above.
+        let _ = unsafe { syscall::close(0) };
+        // The lowest number that is free is now this one.
+        syscall::open(path).map_err(|errno| (Stage::Stdin, errno))?;
+    }
     Ok(())
 }
 

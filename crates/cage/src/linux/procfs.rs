@@ -21,6 +21,8 @@ pub struct Stat {
     pub start_ticks: u64,
     /// Time on a processor, in clock ticks.
     pub cpu_ticks: u64,
+    /// The same of the children it has waited for, and of theirs.
+    pub reaped_ticks: u64,
     pub resident_pages: u64,
 }
 
@@ -62,6 +64,7 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
         threads: u32::try_from(number(20)?).ok()?,
         start_ticks: u64::try_from(number(22)?).ok()?,
         cpu_ticks: u64::try_from(number(14)? + number(15)?).ok()?,
+        reaped_ticks: u64::try_from(number(16)? + number(17)?).unwrap_or_default(),
         resident_pages: u64::try_from(number(24)?).unwrap_or_default(),
     })
 }
@@ -192,11 +195,12 @@ mod tests {
 
     #[test]
     fn a_name_may_hold_brackets_and_newlines() {
-        let line = b"42 (a) R 1 (\n) S 7 8 9 0 -1 4 0 0 0 0 0 0 0 0 20 0 3 0 555 0 0\n";
+        let line = b"42 (a) R 1 (\n) S 7 8 9 0 -1 4 0 0 0 0 1 2 30 40 20 0 3 0 555 0 0\n";
         let stat = parse_stat(line).expect("parses");
         assert_eq!((stat.comm.as_str(), stat.state), ("a) R 1 (\n", 'S'));
         assert_eq!((stat.ppid, stat.pgid, stat.sid), (7, 8, 9));
         assert_eq!((stat.threads, stat.start_ticks), (3, 555));
+        assert_eq!((stat.cpu_ticks, stat.reaped_ticks), (3, 70));
     }
 
     #[test]

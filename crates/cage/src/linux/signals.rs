@@ -17,6 +17,11 @@ impl std::fmt::Debug for Mask {
 }
 
 impl Mask {
+    /// Nothing is held back.
+    pub fn empty() -> Mask {
+        Mask(set_of(&[]))
+    }
+
     /// Makes it this thread's mask again.
     pub fn restore(&self) {
         let _ = syscall::set_mask(&self.0);
@@ -47,10 +52,12 @@ pub fn hold(signals: &[Signal]) -> Mask {
 ///
 /// Whoever started us may have SIGCHLD ignored, and exec keeps that: the kernel
 /// would then reap our children for us, and every exit status would be lost. And
-/// whoever reads our messages may be gone before the run is.
+/// whoever reads our messages may be gone before the run is; and a log that reaches
+/// its limit is to fail, and not to kill.
 pub fn shield() {
     set_ignored(Signal::CHLD, false);
     set_ignored(Signal::PIPE, true);
+    set_ignored(Signal::XFSZ, true);
 }
 
 /// Ignored, or as the kernel deals with it by default.

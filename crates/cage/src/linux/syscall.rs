@@ -109,6 +109,26 @@ pub unsafe fn dup3(from: RawFd, onto: RawFd) -> Result<usize, Errno> {
     unsafe { call(libc::SYS_dup3, [int(from), int(onto), 0, 0]) }
 }
 
+/// Opens a file for reading, as the lowest number that is free. It may wait, and it
+/// never becomes a controlling terminal.
+pub fn open(path: &CStr) -> Result<usize, Errno> {
+    let flags = int(libc::O_RDONLY | libc::O_NOCTTY | libc::O_LARGEFILE);
+    let arguments = [int(libc::AT_FDCWD), path.as_ptr() as usize, flags, 0];
+    // SAFETY: the path ends with a zero; a new number is nobody's.
+    unsafe { call(libc::SYS_openat, arguments) }
+}
+
+/// Makes a terminal the controlling one of the session we lead.
+/// See TIOCSCTTY(2const).
+pub fn control_terminal(terminal: RawFd) -> Result<usize, Errno> {
+    const FROM_NOBODY: usize = 0;
+    // On every machine a small number, whatever type it has there.
+    #[allow(clippy::cast_possible_truncation)]
+    let request = libc::TIOCSCTTY as usize;
+    // SAFETY: no pointer is passed.
+    unsafe { call(libc::SYS_ioctl, [int(terminal), request, FROM_NOBODY, 0]) }
+}
+
 pub fn chdir(path: &CStr) -> Result<usize, Errno> {
     // SAFETY: the path ends with a zero.
     unsafe { call(libc::SYS_chdir, [path.as_ptr() as usize, 0, 0, 0]) }

@@ -49,7 +49,8 @@ impl Process {
     }
 }
 
-fn ticks(count: u64) -> Duration {
+/// The kernel's clock ticks as time.
+pub fn ticks(count: u64) -> Duration {
     Duration::from_millis(count * 1000 / clock_ticks_per_second().max(1))
 }
 

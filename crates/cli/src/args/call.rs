@@ -1,8 +1,12 @@
 //! What can be asked for, with its options as types.
 
+use crate::detach::Keys;
 use crate::grammar::Command;
+use crate::since::Since;
 pub use fullstop::{Agent, Ready};
-use fullstop::{HostPolicy, Ladder, Loudness, OnExit, Signal, Wanted};
+use fullstop::{
+    Fit, HostPolicy, Key, Ladder, Loudness, OnExit, Signal, Size, Stdin, Stream, Wanted,
+};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -16,11 +20,15 @@ pub enum Call {
     Ps(PsOptions),
     Tree { id: String, json: bool },
     Show { id: String, json: bool },
+    Attach(AttachOptions),
+    Logs(LogsOptions),
     Events(EventsOptions),
     Wait(WaitOptions),
     Stop(StopOptions),
     Kill(StopOptions),
     Signal { signal: Signal, ids: Vec<String> },
+    Send(SendOptions),
+    CloseStdin { id: String },
     Group(GroupCall),
     Rm { ids: Vec<String> },
     Prune(PruneOptions),
@@ -39,6 +47,19 @@ pub struct RunOptions {
     pub grace: Option<Duration>,
     pub agent: Agent,
     pub timeout: Option<Duration>,
+    pub no_output_timeout: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
+    pub stdin: Option<Stdin>,
+    pub log: bool,
+    pub log_max: Option<u64>,
+    pub drain_quiet: Option<Duration>,
+    pub drain_max: Option<Duration>,
+    pub pty: bool,
+    /// Only with a terminal.
+    pub size: Option<WindowSize>,
+    pub detach_keys: Option<Keys>,
+    /// Names of variables, and the files whose content they lead to.
+    pub secrets: Vec<(String, OsString)>,
     pub on_exit: OnExit,
     pub on_host_exit: HostPolicy,
     pub cage: Wanted,
@@ -50,6 +71,14 @@ pub struct RunOptions {
     pub report: Option<OsString>,
     pub loudness: Loudness,
     pub command: Vec<OsString>,
+}
+
+/// How large a terminal of its own is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowSize {
+    /// As large as its windows let it be.
+    Follow(Fit),
+    Fixed(Size),
 }
 
 /// In the order they were given: the last word on a variable counts.
@@ -72,6 +101,17 @@ pub struct WaitReady {
     pub timeout: Duration,
 }
 
+#[derive(Debug)]
+pub struct SendOptions {
+    pub id: String,
+    /// What to send first; `-` alone is whatever stdin has.
+    pub text: Vec<OsString>,
+    /// What to send then.
+    pub keys: Vec<Key>,
+    /// How long it is waited for a command that does not read.
+    pub timeout: Duration,
+}
+
 #[derive(Debug, Default)]
 pub struct PsOptions {
     pub all: bool,
@@ -88,6 +128,40 @@ pub enum Form {
     /// Only what the next command wants to know: ids, or names of groups.
     Names,
     Json,
+}
+
+#[derive(Debug, Default)]
+pub struct AttachOptions {
+    pub id: String,
+    pub view: bool,
+    pub keys: Keys,
+}
+
+#[derive(Debug, Default)]
+pub struct LogsOptions {
+    pub id: String,
+    pub follow: bool,
+    pub lines: Option<u64>,
+    pub since: Option<Since>,
+    pub stream: Option<Stream>,
+    pub form: LogForm,
+}
+
+/// How output is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogForm {
+    /// Without what acts on a terminal.
+    Plain {
+        times: bool,
+    },
+    Raw,
+    Json,
+}
+
+impl Default for LogForm {
+    fn default() -> LogForm {
+        LogForm::Plain { times: false }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -1,6 +1,7 @@
 //! The options of `run` and `start`.
 
 use super::call::{Agent, Call, EnvChange, Ready, RunOptions, StartOptions, WaitReady};
+use super::streams::streams;
 use super::words::{Read, Words, wrong};
 use crate::grammar::Opt;
 use fullstop::OnExit;
@@ -11,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 /// As the table says it: time for a server to come up, and not to be forgotten.
-const READY_TIMEOUT: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub fn run(mut words: Words<'_>) -> Read<Call> {
     let mut options = RunOptions::default();
@@ -19,6 +20,7 @@ pub fn run(mut words: Words<'_>) -> Read<Call> {
         match option.long {
             "quiet" => options.loudness = Loudness::Quiet,
             "verbose" => options.loudness = Loudness::Verbose,
+            "detach-keys" => options.detach_keys = Some(words.keys(option)?),
             _ => common(&mut words, option, &mut options)?,
         }
     }
@@ -32,15 +34,15 @@ pub fn start(mut words: Words<'_>) -> Read<Call> {
     while let Some(option) = words.next()? {
         match option.long {
             "wait-ready" => ready = Some(readiness(words.value()?)?),
-            "ready-timeout" => timeout = Some(words.timeout(option)?),
+            "start-timeout" => timeout = Some(words.timeout(option)?),
             "json" => json = true,
             _ => common(&mut words, option, &mut run)?,
         }
     }
     if ready.is_none() && timeout.is_some() {
-        return words.fail("--ready-timeout: nothing to wait for without --wait-ready");
+        return words.fail("--start-timeout: nothing to wait for without --wait-ready");
     }
-    let timeout = timeout.unwrap_or(READY_TIMEOUT);
+    let timeout = timeout.unwrap_or(START_TIMEOUT);
     let wait_ready = ready.map(|ready| WaitReady { ready, timeout });
     Ok(Call::Start(Box::new(StartOptions { run: checked(run, words)?, wait_ready, json })))
 }
@@ -81,6 +83,7 @@ fn common(words: &mut Words<'_>, option: &Opt, options: &mut RunOptions) -> Read
         "name" => options.name = Some(words.text(option)?),
         "group" => options.group = Some(words.text(option)?),
         "report" => options.report = Some(words.value()?),
+        _ if streams(words, option, options)? => {}
         _ => return words.unknown(option),
     }
     Ok(())
@@ -89,6 +92,9 @@ fn common(words: &mut Words<'_>, option: &Opt, options: &mut RunOptions) -> Read
 fn checked(mut options: RunOptions, words: Words<'_>) -> Read<RunOptions> {
     if options.ladder.is_some() && options.grace.is_some() {
         return wrong("--grace scales the usual ladder; give it or --ladder");
+    }
+    if options.size.is_some() && !options.pty {
+        return wrong("--size is that of a terminal of its own; it goes with --pty");
     }
     options.command = words.operands();
     Ok(options)

@@ -1,6 +1,8 @@
 //! Reads the words of a command by its table.
 
 use super::UsageError;
+use super::bytes;
+use crate::detach::Keys;
 use crate::grammar::{Command, HELP, Kind, Operand, Opt};
 use fullstop::duration;
 use lexopt::{Arg, Parser};
@@ -90,6 +92,13 @@ impl<'p> Words<'p> {
         Ok(self.texts()?.into_iter().next().unwrap_or_default())
     }
 
+    /// The first operand, which names something, and whatever follows it.
+    pub fn first_and_rest(self) -> Read<(String, Vec<OsString>)> {
+        let mut operands = self.operands.into_iter();
+        let first = utf8(operands.next().unwrap_or_default(), "an operand")?;
+        Ok((first, operands.collect()))
+    }
+
     /// What is wrong, and where to read how it is done.
     pub fn fail<T>(&self, why: &str) -> Read<T> {
         wrong(format!("{why} (see {} --help)", self.command.title()))
@@ -122,9 +131,20 @@ impl<'p> Words<'p> {
         Ok(time)
     }
 
+    pub fn bytes(&mut self, option: &Opt) -> Read<u64> {
+        let text = self.text(option)?;
+        bytes::parse(&text).or_else(|why| wrong(format!("--{}: {why}", option.long)))
+    }
+
     pub fn number<T: FromStr>(&mut self, option: &Opt) -> Read<T> {
         let text = self.text(option)?;
         text.parse().or_else(|_| wrong(format!("--{}: {text:?} is no number", option.long)))
+    }
+
+    /// The keys that detach.
+    pub fn keys(&mut self, option: &Opt) -> Read<Keys> {
+        let text = self.text(option)?;
+        text.parse().or_else(|why| wrong(format!("--{}: {why}", option.long)))
     }
 
     /// One of the words that the table has for this option.

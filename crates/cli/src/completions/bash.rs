@@ -1,7 +1,7 @@
 //! For bash, with nothing but bash: where bash-completion is loaded, it is asked
 //! to complete the command behind `run`; elsewhere that gets programs and files.
 
-use super::{GROUPS, RUNS, names, options, words};
+use super::{GROUPS, RUNS, STDINS, names, options, words};
 use crate::grammar::{Command, FULLSTOP, Kind, Opt};
 use std::fmt::Write;
 
@@ -163,6 +163,7 @@ fn action(kind: Kind) -> Option<String> {
         Kind::Variable => Some(from("-e")),
         Kind::Assignment => Some(format!("compopt -o nospace; {}", from("-S = -e"))),
         Kind::Ready => Some("compopt -o nospace; _fullstop_words 'tcp: file:'".to_owned()),
+        Kind::Stdin => Some(format!("compopt -o default; _fullstop_words '{STDINS}'")),
         Kind::Run => Some(format!("_fullstop_lines < <({RUNS})")),
         Kind::Group => Some(format!("_fullstop_lines < <({GROUPS})")),
         Kind::Program => Some("_fullstop_program \"$COMP_CWORD\"".to_owned()),

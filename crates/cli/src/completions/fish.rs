@@ -1,7 +1,7 @@
 //! For fish: a small walk over the line says where it is, and each completion
 //! names the place it belongs to.
 
-use super::{GROUPS, RUNS, options, words};
+use super::{GROUPS, RUNS, STDINS, options, words};
 use crate::grammar::{Command, FULLSTOP, Kind, Opt};
 use std::fmt::Write;
 
@@ -145,6 +145,7 @@ fn action(kind: Kind) -> Option<String> {
         Kind::Variable => "-f -a '(set -xn)'".to_owned(),
         Kind::Assignment => "-f -a '(set -xn)='".to_owned(),
         Kind::Ready => "-f -a 'tcp: file:'".to_owned(),
+        Kind::Stdin => format!("-F -a '{STDINS}'"),
         Kind::Run => format!("-f -a '({RUNS})'"),
         Kind::Group => format!("-f -a '({GROUPS})'"),
         Kind::Program => "-f -a '(__fish_complete_command)'".to_owned(),

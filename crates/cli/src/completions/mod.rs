@@ -6,13 +6,16 @@ mod zsh;
 
 use crate::args::Shell;
 use crate::grammar::{Command, FULLSTOP, HELP, Kind, Opt};
-use fullstop::Signal;
 use fullstop::preset;
+use fullstop::{Key, Signal};
 
 /// What lists runs and groups, one on a line. Whatever is wrong, a completion is
 /// no place to say it.
 const RUNS: &str = "fullstop ps -a -q 2>/dev/null";
 const GROUPS: &str = "fullstop group ls -q 2>/dev/null";
+
+/// What stdin can be besides a file.
+const STDINS: &str = "null inherit pipe";
 
 /// Above these are the real-time signals, which nobody completes.
 const CLASSIC_SIGNALS: i32 = 31;
@@ -42,6 +45,11 @@ fn words(kind: Kind) -> Option<Vec<String>> {
         Kind::Signal => {
             let signals = (1..=CLASSIC_SIGNALS).filter_map(Signal::new);
             Some(signals.map(|signal| signal.to_string()).collect())
+        }
+        Kind::Size => Some(vec!["latest".to_owned(), "smallest".to_owned()]),
+        Kind::Key => {
+            let keys = Key::names().chain(["C-c", "C-d", "C-z"]);
+            Some(keys.map(ToOwned::to_owned).collect())
         }
         Kind::Page => Some(names(&FULLSTOP)),
         _ => None,

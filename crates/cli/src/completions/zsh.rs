@@ -1,6 +1,6 @@
 //! For zsh, by its own `_arguments`.
 
-use super::{GROUPS, RUNS, options, words};
+use super::{GROUPS, RUNS, STDINS, options, words};
 use crate::grammar::{Command, FULLSTOP, Kind, Operand, Opt};
 use std::fmt::Write;
 
@@ -25,6 +25,10 @@ pub fn script() -> String {
     }
     lister(&mut script, "_fullstop_runs", "run", RUNS);
     lister(&mut script, "_fullstop_groups", "group", GROUPS);
+    let _ = writeln!(
+        script,
+        "\n_fullstop_stdin() {{\n    compadd \"$@\" - {STDINS}; _files \"$@\"\n}}"
+    );
     script.push_str(TAIL);
     script
 }
@@ -114,6 +118,7 @@ fn action(kind: Kind) -> String {
         Kind::Variable => "_parameters -g \"*export*\"",
         Kind::Assignment => "_parameters -g \"*export*\" -qS=",
         Kind::Ready => "_fullstop_ready",
+        Kind::Stdin => "_fullstop_stdin",
         Kind::Run => "_fullstop_runs",
         Kind::Group => "_fullstop_groups",
         // Nothing to offer, but the name is shown.

@@ -1,8 +1,10 @@
 //! What can be said to fullstop, as static data: `run` must not pay for it.
 
 mod group;
+mod logs;
 mod opt;
 mod run;
+mod send;
 mod table;
 
 pub use opt::{Kind, Opt, Value};

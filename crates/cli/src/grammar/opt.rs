@@ -28,6 +28,8 @@ pub enum Kind {
     Text,
     Number,
     Duration,
+    /// A point in time, or how long ago that was.
+    Time,
     Ladder,
     File,
     Directory,
@@ -39,8 +41,20 @@ pub enum Kind {
     Variable,
     /// `NAME=VALUE`.
     Assignment,
+    /// An amount of bytes.
+    Bytes,
+    /// `latest`, `smallest` or `ROWSxCOLS`.
+    Size,
+    /// `null`, `inherit`, `pipe` or a file.
+    Stdin,
+    /// `NAME=FILE`.
+    NamedFile,
+    /// A key of a keyboard.
+    Key,
     /// Text of a line, `tcp:PORT` or `file:PATH`.
     Ready,
+    /// Keys, as docker writes them: `ctrl-p,ctrl-q`, or `none`.
+    Keys,
     /// A run, by id, by the beginning of one, or by name.
     Run,
     Group,

@@ -20,12 +20,22 @@ or QUIT sent to it stop the whole tree; when it returns, nothing is left.",
                 LADDER,
                 GRACE,
                 AGENT,
-                TIMEOUT,
                 ON_EXIT,
                 ON_HOST_EXIT.more(" (default: stop, but ignore on a terminal and under nohup)"),
                 CAGE,
             ],
         },
+        Section {
+            heading: "Clocks",
+            options: &[
+                TIMEOUT,
+                NO_OUTPUT_TIMEOUT.more("; implies --log, which is to be given on a terminal"),
+                IDLE_TIMEOUT,
+            ],
+        },
+        Section { heading: "Output", options: &[LOG, LOG_MAX, DRAIN_QUIET, DRAIN_MAX] },
+        Section { heading: TERMINAL, options: &[PTY, SIZE, DETACH_KEYS] },
+        INPUT,
         ENVIRONMENT,
         Section {
             heading: "Telling",
@@ -66,11 +76,15 @@ COMMAND goes on until it exits or is stopped.",
                 Opt::with("wait-ready", "WHAT", Kind::Ready, "return only when it is ready").more(
                     ": tcp:PORT accepts, file:PATH exists, or a line of output has WHAT in it",
                 ),
-                Opt::with("ready-timeout", "D", Kind::Duration, "how long to wait for that")
+                Opt::with("start-timeout", "D", Kind::Duration, "how long to wait for that")
                     .more(" (default: 30s); when over, the run is stopped and start fails"),
             ],
         },
-        Section { heading: "Stopping", options: &[LADDER, GRACE, AGENT, TIMEOUT, ON_EXIT, CAGE] },
+        Section { heading: "Stopping", options: &[LADDER, GRACE, AGENT, ON_EXIT, CAGE] },
+        Section { heading: "Clocks", options: &[TIMEOUT, NO_OUTPUT_TIMEOUT, IDLE_TIMEOUT] },
+        Section { heading: "Output", options: &[LOG_MAX, DRAIN_QUIET, DRAIN_MAX] },
+        Section { heading: TERMINAL, options: &[PTY, SIZE] },
+        INPUT,
         ENVIRONMENT,
         Section { heading: "Telling", options: &[NAME, GROUP, REPORT, super::table::JSON] },
     ],
@@ -87,7 +101,6 @@ const GRACE: Opt =
         .more(" (0: kill at once)");
 const AGENT: Opt = Opt::with("agent", "NAME", Kind::Agent, "the ladder of a known agent")
     .more("; auto (default) goes by COMMAND, none by nothing");
-const TIMEOUT: Opt = Opt::with("timeout", "D", Kind::Duration, "stop after this time");
 const ON_EXIT: Opt = Opt::with(
     "on-exit",
     "WHAT",
@@ -104,6 +117,48 @@ const ON_HOST_EXIT: Opt = Opt::with(
 const CAGE: Opt =
     Opt::with("cage", "KIND", Kind::Words(&["auto", "cgroup", "tree"]), "what holds the tree")
         .more(": auto (default), cgroup, or tree");
+
+const TIMEOUT: Opt = Opt::with("timeout", "D", Kind::Duration, "stop after this time");
+const NO_OUTPUT_TIMEOUT: Opt =
+    Opt::with("no-output-timeout", "D", Kind::Duration, "stop after this time without output");
+const IDLE_TIMEOUT: Opt =
+    Opt::with("idle-timeout", "D", Kind::Duration, "stop after this time without output")
+        .more(" and without any work of the processor");
+
+const LOG: Opt = Opt::flag("log", "write stdout and stderr to the run's logs as well");
+const LOG_MAX: Opt = Opt::with("log-max", "SIZE", Kind::Bytes, "keep so much of each log")
+    .more(", its head and its tail: 64KB, 64MB, 1GB");
+const DRAIN_QUIET: Opt = Opt::with(
+    "drain-quiet",
+    "D",
+    Kind::Duration,
+    "output that others hold open is closed after this silence",
+)
+.more(" (default: 500ms)");
+const DRAIN_MAX: Opt =
+    Opt::with("drain-max", "D", Kind::Duration, "and after this time in any case")
+        .more(" (default: 4s)");
+
+const TERMINAL: &str = "Terminal";
+const PTY: Opt = Opt::flag("pty", "give it a terminal of its own");
+const SIZE: Opt = Opt::with("size", "SIZE", Kind::Size, "the size of that")
+    .more(": latest (default) or smallest of its windows, or always ROWSxCOLS");
+pub(super) const DETACH_KEYS: Opt =
+    Opt::with("detach-keys", "KEYS", Kind::Keys, "what leaves the window").more(
+        ": keys such as ctrl-p,ctrl-q (default: ctrl-\\,ctrl-\\), or none\n\
+         the first of them reaches COMMAND with the next key, or after a second",
+    );
+
+const INPUT: Section = Section {
+    heading: "Input",
+    options: &[
+        Opt::with("stdin", "WHAT", Kind::Stdin, "where it reads from")
+            .more(": null, inherit, pipe (what others send), or a file"),
+        Opt::with("secret-fd", "NAME=FILE", Kind::NamedFile, "hand over what is in FILE")
+            .more(" on a descriptor, whose number is in the variable NAME")
+            .repeats(),
+    ],
+};
 
 const ENVIRONMENT: Section = Section {
     heading: "Environment",

@@ -1,8 +1,10 @@
 //! The table of commands.
 
 use super::group::GROUP;
-use super::run::{RUN, START};
-use super::{BARE, Chapter, Command, Count, Kind, Operand, Opt, Section};
+use super::logs::LOGS;
+use super::run::{DETACH_KEYS, RUN, START};
+use super::send::{CLOSE_STDIN, SEND};
+use super::{BARE, Chapter, Command, Count, Kind, Operand, Opt, Section, Statuses};
 
 /// The root of everything that can be said.
 pub static FULLSTOP: Command = Command {
@@ -18,7 +20,8 @@ and says \"stopped\" only when the kernel agrees.",
     chapters: &[
         // The first is looked at first, and `run` is in a hurry.
         Chapter { heading: "Running", commands: &[&RUN, &START, &RESTART] },
-        Chapter { heading: "Looking", commands: &[&PS, &TREE, &SHOW, &EVENTS, &WAIT] },
+        Chapter { heading: "Looking", commands: &[&PS, &TREE, &SHOW, &LOGS, &EVENTS, &WAIT] },
+        Chapter { heading: "Talking", commands: &[&ATTACH, &SEND, &CLOSE_STDIN] },
         Chapter { heading: "Stopping", commands: &[&STOP, &KILL, &SIGNAL, &GROUP] },
         Chapter { heading: "Tidying", commands: &[&RM, &PRUNE, &SWEEP] },
         Chapter {
@@ -34,13 +37,13 @@ const ONLY_JSON: &[Section] = &[Section { heading: "Telling", options: &[JSON] }
 const DRY_RUN: Opt = Opt::flag("dry-run", "say what would be done, and do nothing");
 
 const WHICH_RUN: &str = "which run? give its id";
-const ID: Operand = Operand::new("ID", Kind::Run, Count::One, WHICH_RUN);
+pub(super) const ID: Operand = Operand::new("ID", Kind::Run, Count::One, WHICH_RUN);
 const IDS: Operand = Operand::new("ID", Kind::Run, Count::Some, WHICH_RUN);
 const ANY_IDS: Operand = Operand::new("ID", Kind::Run, Count::Any, WHICH_RUN);
 const PAGE: Operand = Operand::new("COMMAND", Kind::Page, Count::Any, "");
 
 /// What an ID may be, said where one is taken.
-const ABOUT_IDS: &str =
+pub(super) const ABOUT_IDS: &str =
     "An ID is a run's id, the beginning of one that no other run shares, or a name.";
 
 static RESTART: Command = Command {
@@ -93,6 +96,26 @@ static SHOW: Command = Command {
     about: ABOUT_IDS,
     operands: &[ID],
     sections: ONLY_JSON,
+    ..BARE
+};
+
+static ATTACH: Command = Command {
+    path: &["attach"],
+    does: "look at a run's terminal, and type into it",
+    usage: "[options] ID",
+    about: "\
+Shows the screen of a run that has a terminal of its own as it is now, and stays
+until the run ends or the detach keys are typed; the run goes on without it.
+An ID is a run's id, the beginning of one that no other run shares, or a name.",
+    operands: &[ID],
+    sections: &[Section {
+        heading: "Looking",
+        options: &[Opt::flag("view", "only look; Ctrl-C leaves, too"), DETACH_KEYS],
+    }],
+    statuses: Some(&Statuses {
+        usual: "the run's, as `fullstop wait` gives it; 0 if detached.",
+        special: &[("125", "there is no such run, or it has no terminal")],
+    }),
     ..BARE
 };
 

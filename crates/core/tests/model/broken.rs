@@ -1,5 +1,6 @@
 //! Machines broken on purpose, one for each law: a law that no machine can break says nothing.
 
+use fullstop_core::clocks::Clocks;
 use fullstop_core::ladder::Target;
 use fullstop_core::machine::{Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom, decide};
 use fullstop_core::signal::Signal;
@@ -26,6 +27,13 @@ pub const ALL: &[(&str, Decide, Left)] = &[
     (laws::GUARDED, trusts_the_dead_keeper, Left { keepers: 1, ..QUIET }),
     (laws::ON_PURPOSE, always_lets_go, QUIET),
     (laws::TOLD, keeps_it_to_itself, QUIET),
+    (laws::PATIENT, does_not_listen, Left { signs: 1, ..QUIET }),
+    (laws::PATIENT, takes_work_for_words, Left { signs: 1, ..QUIET }),
+    (laws::PATIENT, counts_the_pause, Left { pauses: 1, ..QUIET }),
+    (laws::PATIENT, forgets_what_came_in_the_pause, Left { signs: 2, pauses: 1, ..QUIET }),
+    (laws::PATIENT, knows_one_clock, Left { signs: 1, ..QUIET }),
+    (laws::SETTLED, pauses_with_the_dead, Left { pauses: 1, ..QUIET }),
+    (laws::SETTLED, never_goes_on, Left { pauses: 1, ..QUIET }),
 ];
 
 fn takes_patience_for_proof(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
@@ -104,7 +112,7 @@ fn waits_anew(plan: &Plan, state: State, input: Input, now: Moment) -> Decision 
 fn leaves_the_rest_alone(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
     match (state, input) {
         (State::Running { .. }, Input::LeaderExited { exit, rest: Rest::Alive }) => {
-            (State::Running { leader: Leader::Gone(exit), deadline: None }, vec![])
+            (State::Running { leader: Leader::Gone(exit), clocks: Clocks::default() }, vec![])
         }
         (state, input) => decide(plan, state, input, now),
     }
@@ -149,4 +157,72 @@ fn keeps_it_to_itself(plan: &Plan, state: State, input: Input, now: Moment) -> D
     let (state, mut effects) = decide(plan, state, input, now);
     effects.retain(|effect| *effect != Effect::Report);
     (state, effects)
+}
+
+fn does_not_listen(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    if input == Input::Output {
+        return (state, vec![]);
+    }
+    decide(plan, state, input, now)
+}
+
+fn takes_work_for_words(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let input = if input == Input::Busy { Input::Output } else { input };
+    decide(plan, state, input, now)
+}
+
+fn counts_the_pause(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match (state, input) {
+        (State::Running { leader, clocks }, Input::Resumed) => {
+            (State::Running { leader, clocks: Clocks { paused: None, ..clocks } }, vec![])
+        }
+        (state, input) => decide(plan, state, input, now),
+    }
+}
+
+fn forgets_what_came_in_the_pause(
+    plan: &Plan,
+    state: State,
+    input: Input,
+    now: Moment,
+) -> Decision {
+    match (&state, input) {
+        (State::Running { clocks: Clocks { paused: Some(_), .. }, .. }, Input::Output) => {
+            (state, vec![])
+        }
+        _ => decide(plan, state, input, now),
+    }
+}
+
+fn knows_one_clock(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match (state.clone(), decide(plan, state, input, now)) {
+        (State::Running { .. }, (State::Stopping(stop), effects)) if stop.reason.is_timeout() => {
+            (State::Stopping(Stop { reason: Reason::OverallTimeout, ..stop }), effects)
+        }
+        (_, decision) => decision,
+    }
+}
+
+/// A leader that was stopped when it was killed holds up the clocks of the rest.
+fn pauses_with_the_dead(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let held = match &state {
+        State::Running { clocks, .. } => clocks.paused,
+        _ => None,
+    };
+    match decide(plan, state, input, now) {
+        (State::Running { leader: leader @ Leader::Gone(_), clocks }, effects) => {
+            let clocks = Clocks { paused: held, ..clocks };
+            (State::Running { leader, clocks }, effects)
+        }
+        decision => decision,
+    }
+}
+
+fn never_goes_on(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    match (state, input) {
+        (State::Running { leader, .. }, Input::Resumed) => {
+            (State::Running { leader, clocks: Clocks::default() }, vec![])
+        }
+        (state, input) => decide(plan, state, input, now),
+    }
 }

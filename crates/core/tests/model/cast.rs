@@ -44,6 +44,9 @@ pub struct Left {
     pub freezes: u8,
     pub thaws: u8,
     pub keepers: u8,
+    /// Signs of life: something is written, or processor time used.
+    pub signs: u8,
+    pub pauses: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +75,10 @@ pub enum Happens {
     Killed,
     HostGone,
     Tick,
+    Wrote,
+    Worked,
+    Paused,
+    Resumed,
     /// Time passes, though not as much as the machine waits for.
     Wait,
     /// Whoever takes the last step looks again and kills who came in the meantime.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use fullstop_core::machine::{Effect, Input, Leader, Rest, State, Whom};
+use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom};
 use fullstop_core::words::{Moment, Reason};
 
 use crate::cast::Hand;
+use crate::waited::Waited;
 
 /// The history of a run, as far as the laws need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -37,6 +38,7 @@ pub enum Fault {
     AskedAfterKill,
     DeadLeaderAsked,
     TooLate,
+    WrongClock,
 }
 
 impl Seen {
@@ -60,6 +62,15 @@ impl Seen {
         self.fault = self.fault.or(fault);
         self.kill_ordered |= effects.contains(&Effect::Kill);
         self.spawned |= effects.contains(&Effect::Spawn);
+    }
+
+    /// Looks at what a fact did to a run that nothing had ended yet.
+    pub fn clocks(&mut self, waited: &Waited, plan: &Plan, input: Input, after: &State) {
+        let ended = after.reason().filter(|reason| reason.is_timeout());
+        let should = waited.verdict(plan).filter(|_| input == Input::Tick);
+        if ended != should || waited.is_overdue(plan) {
+            self.fault = self.fault.or(Some(Fault::WrongClock));
+        }
     }
 
     fn reason_fault(&mut self, after: &State, now: Moment) -> Option<Fault> {

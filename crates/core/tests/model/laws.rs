@@ -21,6 +21,7 @@ pub const CONFIRMED: &str = "a stuck run ends once its survivors have";
 pub const TRIED: &str = "stuck is said only after a kill";
 pub const GUARDED: &str = "a guard that takes over kills";
 pub const ON_PURPOSE: &str = "released only where that was asked for";
+pub const PATIENT: &str = "a clock ends a run when its patience is used up";
 pub const TOLD: &str = "how it ended is told";
 
 fn keeps(world: &World, fault: Fault) -> bool {
@@ -37,12 +38,16 @@ fn is_final(world: &World) -> bool {
 }
 
 fn settled(model: &Surroundings, world: &World) -> bool {
+    let plan = model.plan(world);
+    let timeless = [plan.timeout, plan.no_output, plan.idle] == [None; 3];
     match world.machine {
         State::Ended { .. } | State::Released { .. } | State::Stuck { .. } => true,
-        // A command may run for ever, and `wait` waits for ever.
-        State::Running { leader: Leader::Alive, deadline: None } => world.leader.lives(),
-        State::Running { leader: Leader::Gone(_), deadline: None } => {
-            model.plan(world).on_exit == OnExit::Wait && world.anybody_lives()
+        // A command may run for ever, and `wait` waits for ever, if there is no clock or it stands.
+        State::Running { leader: Leader::Alive, .. } => {
+            (timeless || world.waited.paused) && world.leader.lives()
+        }
+        State::Running { leader: Leader::Gone(_), .. } => {
+            timeless && plan.on_exit == OnExit::Wait && world.anybody_lives()
         }
         _ => false,
     }
@@ -85,6 +90,7 @@ pub fn all() -> Vec<Property<Surroundings>> {
             let released = matches!(world.machine, State::Released { .. });
             !released || model.plan(world).on_exit == OnExit::Release
         }),
+        law(PATIENT, |_, world| keeps(world, Fault::WrongClock)),
         law(TOLD, |_, world| !is_final(world) || told(world)),
     ]
 }

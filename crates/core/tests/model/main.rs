@@ -4,6 +4,7 @@ mod broken;
 mod cast;
 mod faults;
 mod laws;
+mod waited;
 mod world;
 
 use std::collections::BTreeSet;
@@ -28,12 +29,22 @@ const ASKS: [Ask; 5] = [
 ];
 
 /// Nothing happens but birth, forks, deaths and time.
-pub const QUIET: Left =
-    Left { asks: 0, kills: 0, hosts: 0, waits: 0, retries: 1, freezes: 0, thaws: 0, keepers: 0 };
+pub const QUIET: Left = Left {
+    asks: 0,
+    kills: 0,
+    hosts: 0,
+    waits: 0,
+    retries: 1,
+    freezes: 0,
+    thaws: 0,
+    keepers: 0,
+    signs: 0,
+    pauses: 0,
+};
 
 /// What may happen together. Everything at once is too much for a test: two asks, say, need no
 /// frozen member to race.
-const TOGETHER: [Left; 5] = [
+const TOGETHER: [Left; 7] = [
     // People ask again, early and late, and ask for the kill.
     Left { asks: 2, kills: 1, waits: 1, ..QUIET },
     // The keeper dies when they have asked.
@@ -44,6 +55,10 @@ const TOGETHER: [Left; 5] = [
     Left { kills: 1, freezes: 1, thaws: 1, keepers: 1, ..QUIET },
     // A member can never be killed.
     Left { asks: 1, kills: 1, hosts: 1, freezes: 1, retries: 2, ..QUIET },
+    // It shows signs of life, is paused and goes on, and somebody kills it.
+    Left { kills: 1, signs: 2, pauses: 2, ..QUIET },
+    // The keeper dies in a pause.
+    Left { keepers: 1, signs: 1, pauses: 1, ..QUIET },
 ];
 
 /// A kind of state and the fact that met it.
@@ -59,7 +74,8 @@ pub struct Surroundings {
 
 impl Surroundings {
     fn new(left: Left, decide: Decide) -> Surroundings {
-        Surroundings { plans: plans(), left, decide, rows: Arc::default() }
+        let plans = if left.signs + left.pauses > 0 { watched() } else { plans() };
+        Surroundings { plans, left, decide, rows: Arc::default() }
     }
 
     pub fn plan(&self, world: &World) -> &Plan {
@@ -92,20 +108,34 @@ impl Model for Surroundings {
     }
 }
 
+const DEFAULT: &str = "term@leader:3s,term@tree:2s,kill";
+
+fn plan(ladder: &str, on_exit: OnExit, timeout: Option<Duration>) -> Plan {
+    Plan { ladder: ladder.parse().unwrap(), on_exit, timeout, no_output: None, idle: None }
+}
+
 fn plans() -> Vec<Plan> {
-    let plan =
-        |ladder: &str, on_exit, timeout| Plan { ladder: ladder.parse().unwrap(), on_exit, timeout };
-    let default = "term@leader:3s,term@tree:2s,kill";
     let timeout = Some(Duration::from_secs(10));
     vec![
-        plan(default, OnExit::Stop, None),
-        plan(default, OnExit::Stop, timeout),
-        plan(default, OnExit::Wait, None),
-        plan(default, OnExit::Wait, timeout),
-        plan(default, OnExit::Release, timeout),
+        plan(DEFAULT, OnExit::Stop, None),
+        plan(DEFAULT, OnExit::Stop, timeout),
+        plan(DEFAULT, OnExit::Wait, None),
+        plan(DEFAULT, OnExit::Wait, timeout),
+        plan(DEFAULT, OnExit::Release, timeout),
         plan("close-stdin:2s,kill:1s", OnExit::Stop, timeout),
         plan("kill", OnExit::Stop, None),
     ]
+}
+
+/// The plans that matter where clocks begin anew and stand still. A sign of life takes a second:
+/// each clock runs out first in some world, and some run out at once.
+fn watched() -> Vec<Plan> {
+    let watched = |on_exit, timeout, no_output, idle| {
+        let seconds = |n| Some(Duration::from_secs(n));
+        let (no_output, idle) = (seconds(no_output), seconds(idle));
+        Plan { no_output, idle, ..plan(DEFAULT, on_exit, seconds(timeout)) }
+    };
+    vec![watched(OnExit::Stop, 5, 4, 3), watched(OnExit::Wait, 4, 3, 3)]
 }
 
 fn state_name(state: &State) -> &'static str {
@@ -134,6 +164,10 @@ fn input_name(input: Input) -> &'static str {
         Input::Kill => "kill",
         Input::Forward(_) => "forward",
         Input::HostGone => "host-gone",
+        Input::Output => "output",
+        Input::Busy => "busy",
+        Input::Paused => "paused",
+        Input::Resumed => "resumed",
         Input::KeeperDied => "keeper-died",
         Input::Tick => "tick",
     }
@@ -193,6 +227,21 @@ const RACES: &[(&str, &[Row])] = &[
             ("asking", "host-gone"),
             ("killing", "host-gone"),
             ("stuck", "host-gone"),
+        ],
+    ),
+    (
+        "clocks against signs of life and pauses",
+        &[
+            ("born", "output"),
+            ("running", "output"),
+            ("running", "busy"),
+            ("running", "paused"),
+            ("running", "resumed"),
+            ("running", "tick"),
+            ("waiting", "output"),
+            ("waiting", "busy"),
+            ("waiting", "paused"),
+            ("waiting", "tick"),
         ],
     ),
 ];

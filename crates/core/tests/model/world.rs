@@ -6,12 +6,19 @@
 
 use std::time::Duration;
 
+use fullstop_core::clocks::Clocks;
 use fullstop_core::ladder::host_gone;
 use fullstop_core::machine::{Effect, Input, JOIN_WINDOW, Leader, Plan, Rest, State};
 use fullstop_core::words::{Exit, Moment, Proof};
 
 use crate::cast::{Body, Exec, Hand, Happens, Left};
 use crate::faults::{Seen, Told};
+use crate::waited::Waited;
+
+/// How far apart signs of life are.
+const SIGN_EVERY: Duration = Duration::from_secs(1);
+/// A pause is longer than any clock is patient.
+const PAUSE: Duration = Duration::from_secs(7);
 
 /// The machine under test: the real one, or one broken on purpose.
 pub type Decide = fn(&Plan, State, Input, Moment) -> (State, Vec<Effect>);
@@ -26,6 +33,7 @@ pub struct World {
     /// What the guard knows.
     pub handed: State,
     pub now: Moment,
+    pub waited: Waited,
     pub hand: Hand,
     pub cage_ready: bool,
     pub exec: Exec,
@@ -43,8 +51,9 @@ impl World {
             plan: index,
             machine: State::new(plan, now),
             owed: vec![],
-            handed: State::Running { leader: Leader::Alive, deadline: None },
+            handed: State::Running { leader: Leader::Alive, clocks: Clocks::default() },
             now,
+            waited: Waited::default(),
             hand: Hand::Keeper,
             cage_ready: false,
             exec: Exec::Pending,
@@ -93,6 +102,10 @@ impl World {
             | Happens::Killed
             | Happens::HostGone
             | Happens::Wait
+            | Happens::Wrote
+            | Happens::Worked
+            | Happens::Paused
+            | Happens::Resumed
             | Happens::HandsOver
             | Happens::KeeperDies { .. } => false,
             _ => true,
@@ -173,9 +186,29 @@ impl World {
             all.push(Happens::HostGone);
         }
         self.clock_may(all);
+        self.run_may(all);
         let missed = |body: &Body| matches!(body, Body::Alive | Body::Frozen);
         if self.machine.is_killing() && self.members.iter().chain([&self.leader]).any(missed) {
             all.push(Happens::KillAgain);
+        }
+    }
+
+    /// What a run that is not being stopped does to its clocks.
+    fn run_may(&self, all: &mut Vec<Happens>) {
+        if self.machine.reason().is_some() {
+            return;
+        }
+        let in_time =
+            self.machine.deadline().is_none_or(|deadline| deadline.since(self.now) > SIGN_EVERY);
+        if self.left.signs > 0 && in_time && self.anybody_lives() {
+            all.extend([Happens::Wrote, Happens::Worked]);
+        }
+        // That it was stopped may be told when the leader is gone, but the dead do not go on.
+        if self.left.pauses > 0 && !self.waited.paused && self.leader != Body::Unborn {
+            all.push(Happens::Paused);
+        }
+        if self.waited.paused && self.leader.lives() {
+            all.push(Happens::Resumed);
         }
     }
 
@@ -261,7 +294,8 @@ impl World {
                 return Some(Input::HostGone);
             }
             Happens::Tick => {
-                self.now = self.machine.deadline().map_or(self.now, |at| at.max(self.now));
+                let until = self.machine.deadline().unwrap_or(self.now);
+                self.pass(until.since(self.now));
                 if matches!(self.machine, State::Stuck { .. }) {
                     self.left.retries -= 1;
                 }
@@ -269,7 +303,20 @@ impl World {
             }
             Happens::Wait => {
                 self.left.waits -= 1;
-                self.now = self.now + JOIN_WINDOW;
+                self.pass(JOIN_WINDOW);
+            }
+            Happens::Wrote | Happens::Worked => {
+                self.left.signs -= 1;
+                self.pass(SIGN_EVERY);
+                return Some(if what == Happens::Wrote { Input::Output } else { Input::Busy });
+            }
+            Happens::Paused => {
+                self.left.pauses -= 1;
+                return Some(Input::Paused);
+            }
+            Happens::Resumed => {
+                self.pass(PAUSE);
+                return Some(Input::Resumed);
             }
             Happens::KillAgain => self.kill_everybody(),
             Happens::HandsOver => self.handed = self.machine.clone(),
@@ -278,6 +325,7 @@ impl World {
                 self.hand = Hand::Nobody;
                 self.owed.clear();
                 self.machine = self.handed.clone();
+                self.waited = Waited::default();
                 self.leader_reaped = exit_lost;
                 self.seen.keeper_died(&self.machine, self.now);
             }
@@ -287,6 +335,13 @@ impl World {
             }
         }
         None
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        if self.machine.reason().is_none() {
+            self.waited.pass(time);
+        }
     }
 
     fn tell_exec(&mut self) -> Input {
@@ -304,8 +359,18 @@ impl World {
 
     fn tell(&mut self, input: Input, plan: &Plan, decide: Decide) {
         let before = self.machine.clone();
+        let before_is_free = before.reason().is_none();
         let (after, effects) = decide(plan, before, input, self.now);
         self.seen.decision(&self.machine, input, &after, &effects, self.now, longest(plan));
+        if before_is_free {
+            self.seen.clocks(&self.waited, plan, input, &after);
+            let gone = matches!(after.leader(), Leader::Gone(_));
+            self.waited.hear(input, gone);
+        }
+        // From its first reason on, a run has no clocks but its ladder's.
+        if after.reason().is_some() {
+            self.waited = Waited::default();
+        }
         self.machine = after;
         self.owed = effects;
     }

@@ -1,20 +1,24 @@
 //! How a guard ends: in order, or in place of a keeper that was killed.
 
 use super::Guard;
+use crate::capture::Draining;
 use crate::ending::Ending;
 use crate::engine::{Engine, timespec};
 use crate::keeper::NAME;
 use crate::ledger::Ledger;
 use crate::lifeline::Outcome;
+use crate::living::name_living;
 use crate::notes::Notes;
 use crate::spec::Loudness;
 use fullstop_cage::Cage as _;
-use fullstop_cage::linux::{Fork, Held, LinuxCage, disguise, fork, hold, leave, null_over};
+use fullstop_cage::linux::{Fork, Held, LinuxCage, disguise, fork, hold, leave, now, null_over};
 use fullstop_core::machine::{Input, Leader, Rest, State};
-use fullstop_core::report::{CageKind, Member, Report};
+use fullstop_core::report::{CageKind, Report, Verdict};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof, Reason};
+use fullstop_store::format::What;
 use rustix::event::{PollFd, PollFlags, poll};
+use std::time::Duration;
 
 impl Guard<'_> {
     /// The outcome of a keeper that has ended its run but could not say so.
@@ -58,6 +62,10 @@ impl Guard<'_> {
             let _ = poll(&mut fds, wait.as_ref());
             while self.signals.next().is_some() {}
         }
+        if engine.state.is_over() {
+            let since = engine.last_step_took();
+            self.drain(&mut engine.notes, since);
+        }
         engine.notes.error = Some("the keeper was killed; its guard ended the run".to_owned());
         let report = engine.notes.report(self.spec, &engine.state);
         self.write_down(&report);
@@ -88,6 +96,7 @@ impl Guard<'_> {
         null_over(&[0, 1, 2]);
         self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.terminal = None;
+        self.capture = None;
         let _ = self.ledger.as_mut().map(Ledger::hand_over);
         while !engine.state.is_over() {
             let wait = engine.patience().map(timespec);
@@ -98,6 +107,42 @@ impl Guard<'_> {
         let report = engine.notes.report(self.spec, &engine.state);
         self.write_down(&report);
         leave(0)
+    }
+
+    /// Keeps what the tree wrote last, in place of a keeper that could not. Nobody can
+    /// give us orders meanwhile, so that no owner is waited for.
+    fn drain(&mut self, notes: &mut Notes, since: Duration) {
+        let Some(capture) = &mut self.capture else { return };
+        capture.resume();
+        let mut draining = Draining::new(capture, self.spec.streams.drain, true, since, now());
+        loop {
+            let came = capture.turn();
+            draining.saw(came.bytes, now());
+            for (stream, why) in came.failed {
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.event(What::LogFailed { stream, why });
+                }
+            }
+            if draining.is_over(capture, now()) {
+                break;
+            }
+            // A signal is an ask, and so is the second one.
+            let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            fds.extend(capture.interest(false));
+            let _ = poll(&mut fds, Some(&timespec(draining.patience(capture, now()))));
+            drop(fds);
+            while let Some(heard) = self.signals.next() {
+                if !matches!(heard.signal, Signal::CHLD | Signal::CONT) {
+                    draining.hurry();
+                }
+            }
+        }
+        notes.drained = Some(capture.is_over());
+        if !capture.is_over() {
+            notes.holders = capture.holders(&[]);
+        }
+        capture.close();
+        notes.output = capture.captured();
     }
 
     /// In place of a keeper that could not.
@@ -123,6 +168,11 @@ impl Guard<'_> {
         let error = outcome.error.as_ref().map(|(_, why)| why.clone());
         // A keeper that died before it had written the report leaves that to us.
         if !self.reported && outcome.state.reason().is_some() {
+            let mut notes = std::mem::replace(&mut self.notes, Notes::new());
+            if outcome.state.is_over() {
+                self.drain(&mut notes, Duration::ZERO);
+            }
+            self.notes = notes;
             self.notes.error.clone_from(&error);
             if matches!(outcome.state, State::Released { .. }) {
                 self.notes.released.clone_from(&outcome.named);
@@ -133,12 +183,13 @@ impl Guard<'_> {
         for why in error.into_iter().chain(self.warning.take()) {
             say!("{why}");
         }
-        match &outcome.state {
-            State::Stuck { .. } => name(outcome, "still alive", "stuck"),
-            State::Released { .. } if outcome.count > 0 => {
-                name(outcome, "released", "released, not stopped");
-            }
-            _ => {}
+        let verdict = match &outcome.state {
+            State::Stuck { .. } => Verdict::Stuck,
+            State::Released { .. } => Verdict::Released,
+            _ => Verdict::Ended,
+        };
+        for line in name_living(verdict, outcome.count, &outcome.named) {
+            say!("{line}");
         }
         Ending::of(outcome, self.asked)
     }
@@ -147,20 +198,4 @@ impl Guard<'_> {
 fn left_by_itself(state: &State) -> bool {
     let reason = state.reason() == Some(Reason::Exited);
     reason && matches!(state.leader(), Leader::Gone(Exit::Code(_)))
-}
-
-fn name(outcome: &Outcome, what: &str, verdict: &str) {
-    if outcome.count == 0 {
-        return say!("{verdict}: somebody is {what} who cannot be seen from here");
-    }
-    let processes = if outcome.count == 1 { "process" } else { "processes" };
-    say!("{verdict}: {} {processes} {what}", outcome.count);
-    for Member { pid, state, wchan, command, .. } in &outcome.named {
-        let wchan = wchan.as_deref().unwrap_or("?");
-        say!("  pid {pid} state {state} in {wchan}: {command}");
-    }
-    let more = outcome.count - outcome.named.len();
-    if more > 0 {
-        say!("  and {more} more");
-    }
 }

@@ -46,8 +46,9 @@ impl Guard<'_> {
                     self.stops_heard = true;
                     if !heard.by_kernel {
                         self.stop_leader(heard.signal);
+                        continue;
                     }
-                    continue;
+                    ToKeeper::StoppedByHand
                 }
                 Signal::INT | Signal::TERM | Signal::HUP | Signal::QUIT => {
                     let terminal = self.came_from_terminal(heard);
@@ -131,7 +132,10 @@ impl Guard<'_> {
         if self.terminal.is_none() || !self.leader_is_stopped() {
             return;
         }
+        let before = now();
         stop_self_by(self.last_stop.unwrap_or(Signal::STOP));
+        // The clocks of the run stood still meanwhile, and so did this one.
+        self.give_up = self.give_up.map(|at| at + now().since(before));
     }
 
     fn leader_is_stopped(&self) -> bool {

@@ -7,6 +7,7 @@ mod end;
 mod hearing;
 mod sweeper;
 
+use crate::capture::Capture;
 use crate::ending::Ending;
 use crate::engine::timespec;
 use crate::keeper::{Inheritance, keep};
@@ -14,15 +15,16 @@ use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
 use crate::notes::Notes;
 use crate::sink::Sink;
-use crate::spec::{Ground, Loudness, Spec, cgroup_name};
+use crate::spec::{Ground, Loudness, Secret, Spec, cgroup_name};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
     Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, fork, now, null_over,
     wait_for,
 };
+use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Exit, Moment};
+use fullstop_core::words::{Exit, Moment, Reason};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::VecDeque;
@@ -58,6 +60,8 @@ struct Guard<'a> {
     keeper: Held,
     sweep: Sweep,
     ledger: Option<Ledger>,
+    /// The same output that the keeper holds, for the case that it is killed.
+    capture: Option<Capture>,
     leader: Option<Held>,
     notes: Notes,
     /// The last state the keeper told.
@@ -97,6 +101,13 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
     let notes = Notes::new();
     let ledger = open_ledger(spec, &blueprint, &notes)?;
+    let (mut capture, ends) = match Capture::new(spec, ledger.as_ref()) {
+        Ok(made) => made,
+        Err(why) => {
+            let _ = ledger.map(Ledger::abandon);
+            return Err(why);
+        }
+    };
     set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
     // The keeper's death must wake a guard that was stopped by Ctrl-Z.
     let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {error}"))?;
@@ -104,7 +115,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         Fork::Parent(keeper) => keeper,
         Fork::Child => {
             drop(ours);
-            let own_session = terminal.is_none();
+            let own_session = terminal.is_none() || spec.streams.terminal().is_some();
             let shows = terminal.is_some() && spec.loudness > Loudness::Quiet;
             let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
             drop((terminal, signals));
@@ -121,17 +132,21 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
                 watched,
                 notes,
                 ledger,
+                capture,
+                ends,
                 host,
             })
         }
     };
-    drop((theirs, hosts, host));
+    drop((theirs, hosts, host, ends));
+    spec.secrets.drain(..).for_each(Secret::wipe);
+    let _ = capture.as_mut().map(Capture::let_go_of_side);
     // Where there is no record there is nothing to sweep.
     let sweep = match &ledger {
         Some(_) => Sweep::Later(now() + SWEEP_AFTER),
         None => Sweep::Done,
     };
-    let state = State::Running { leader: Leader::Alive, deadline: None };
+    let state = State::Running { leader: Leader::Alive, clocks: Clocks::default() };
     let give_up = spec.plan.timeout.map(|timeout| now() + timeout + patience(spec));
     let guard = Guard {
         spec,
@@ -144,6 +159,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         keeper,
         sweep,
         ledger,
+        capture,
         leader: None,
         notes,
         state,
@@ -171,16 +187,10 @@ fn open_ledger(
     notes: &Notes,
 ) -> Result<Option<Ledger>, String> {
     match Ledger::open(spec, blueprint, notes.started_at) {
-        Ok(ledger) => {
-            if spec.ground == Ground::Back
-                && let Err(error) = ledger.take_output()
-            {
-                ledger.abandon();
-                return Err(error.to_string());
-            }
-            Ok(Some(ledger))
-        }
-        Err(error) if spec.ground == Ground::Front && spec.group.is_none() => {
+        Ok(ledger) => Ok(Some(ledger)),
+        Err(error)
+            if spec.ground == Ground::Front && spec.group.is_none() && !spec.streams.captures() =>
+        {
             if spec.loudness > Loudness::Quiet {
                 say!("{error}; this run has no record, and ps will not show it");
             }
@@ -200,6 +210,7 @@ impl Guard<'_> {
         keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
         keep.extend(self.ledger.as_ref().map(Ledger::descriptors).into_iter().flatten());
         keep.extend(self.spec.report.as_ref().map(Sink::descriptor));
+        keep.extend(self.capture.iter().flat_map(Capture::descriptors));
         close_all_but(&keep);
     }
 
@@ -280,7 +291,19 @@ impl Guard<'_> {
                 }
                 ToGuard::Leftovers(mut some) => self.notes.leftovers.append(&mut some),
                 ToGuard::LeaderStopped(signal) => stopped = Some(signal),
-                ToGuard::Outcome(outcome) => self.outcome = Some(outcome),
+                ToGuard::StreamOver(stream) => {
+                    if let Some(capture) = &mut self.capture {
+                        capture.drop_stream(stream);
+                    }
+                }
+                ToGuard::Outcome(outcome) => {
+                    // Its output may take its time, unless somebody wants the end.
+                    let exited = outcome.state.reason() == Some(Reason::Exited);
+                    if outcome.state.is_over() && exited && self.asked.is_none() {
+                        self.give_up = None;
+                    }
+                    self.outcome = Some(outcome);
+                }
                 ToGuard::Reported { warning } => {
                     self.reported = true;
                     self.warning = warning;
@@ -328,5 +351,6 @@ fn patience(spec: &Spec) -> Duration {
     /// What a healthy keeper may need beyond its ladder.
     const SLACK: Duration = Duration::from_secs(1);
     let ladder = &spec.plan.ladder;
-    ladder.total() + ladder.kill_patience() + SLACK
+    let last = spec.streams.with_last_step(ladder.kill_patience());
+    ladder.total().saturating_add(last).saturating_add(SLACK)
 }

@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 /// Sets the stage, or says where it is.
-fn on_disk(test: &str, mount: &str) -> Option<PathBuf> {
+pub fn on_disk(test: &str, mount: &str) -> Option<PathBuf> {
     if stage::is_on(test) {
         return stage::dir();
     }

@@ -5,7 +5,7 @@ use fullstop_core::machine::Plan;
 use fullstop_core::report::{CageKind, Wanted};
 use fullstop_core::words::{OnExit, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, VERSION, What};
-use fullstop_store::{RunDir, Store, Text, World};
+use fullstop_store::{RunDir, Store, Streams, Text, World};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,6 +83,8 @@ pub fn spec(id: &Id, name: Option<&str>) -> SpecFile {
             ladder: "kill".parse().expect("a ladder"),
             on_exit: OnExit::Stop,
             timeout: None,
+            no_output: None,
+            idle: None,
         },
         cage: Wanted::Auto,
         cgroup: None,
@@ -90,6 +92,8 @@ pub fn spec(id: &Id, name: Option<&str>) -> SpecFile {
         lock: None,
         world: World::here().clone(),
         started_at: EPOCH_MS,
+        streams: Streams::default(),
+        secrets: Vec::new(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::kit::{Scratch, begin, id};
 use crate::stage;
+use fullstop_core::words::Stream;
 use fullstop_store::{GroupName, Store, StoreError};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,9 @@ fn everything_is_private(path: &Path) {
     })
     .expect("a spec");
     run.append(&[crate::kit::event(&id(1), 1)]).expect("an event");
-    drop(run.append_to(fullstop_store::OUT).expect("a log"));
+    drop(run.log_file(Stream::Out).expect("a log"));
+    let log = run.log(fullstop_core::words::Stream::Err, Some(100));
+    log.expect("a log").write(&[b'x'; 1000], 1);
     let group: GroupName = "plan/research".parse().expect("a name");
     run.join(&group).expect("joined");
     group.close(store.root()).expect("closed");

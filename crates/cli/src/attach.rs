@@ -1,0 +1,43 @@
+//! `fullstop attach`: a window on a run that has a terminal of its own.
+
+use crate::fail::{Fail, complain};
+use crate::stop::line;
+use crate::watch::status_of;
+use crate::window::{Left, Role, Window, let_go, name_the_living, say_detached};
+use fullstop::{Ending, Runs};
+use fullstop_cli::args::AttachOptions;
+use std::io::{self, IsTerminal as _};
+
+pub fn attach(options: &AttachOptions) -> Result<(), Fail> {
+    let role = if options.view { Role::Viewer } else { Role::Guest };
+    check_terminals(role)?;
+    let run = Runs::open()?.find(&options.id)?;
+    match Window::open(&run, role, &options.keys)?.stay()? {
+        Left::Over(report) => {
+            let_go(&run, &report);
+            complain(line(&report).trim_end());
+            name_the_living(&report);
+            match status_of(&report) {
+                0 => Ok(()),
+                status => Err(Fail::silent(status)),
+            }
+        }
+        Left::Detached => {
+            say_detached(&run);
+            Ok(())
+        }
+        Left::Signal(signal) => Ending::Signal(signal).end(),
+    }
+}
+
+fn check_terminals(role: Role) -> Result<(), Fail> {
+    let typed = io::stdin().is_terminal() || role == Role::Viewer;
+    if typed && io::stdout().is_terminal() {
+        return Ok(());
+    }
+    Err(match role {
+        Role::Viewer => "a window needs a terminal: stdout is none",
+        _ => "a window needs a terminal on stdin and stdout; with --view, only on stdout",
+    }
+    .into())
+}

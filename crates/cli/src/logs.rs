@@ -1,0 +1,212 @@
+//! `logs`: what a run has written.
+
+use crate::fail::{Fail, complain};
+use fullstop::{Logs, Look, Runs, Said, Stream, Text};
+use fullstop_cli::args::{LogForm, LogsOptions};
+use fullstop_cli::format::when_exactly;
+use fullstop_cli::plain::Plain;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, StdoutLock, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// How often it is looked for more: soon after some came, and later less often.
+const SOON: Duration = Duration::from_millis(10);
+const LATER: Duration = Duration::from_millis(100);
+
+pub fn logs(options: &LogsOptions) -> Result<(), Fail> {
+    let logs = open(options)?;
+    let mut teller = Teller::new(options.form, logs.streams().count() > 1);
+    match tell(logs, options.follow, &mut teller) {
+        // Whoever read it has seen enough.
+        Err(Ended::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(Ended::Write(error)) => Err(error.into()),
+        Err(Ended::Read(error)) => Err(error.into()),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn open(options: &LogsOptions) -> Result<Logs, Fail> {
+    let mut logs = Runs::open()?.find(&options.id)?.logs()?;
+    if let Some(stream) = options.stream {
+        logs = logs.only(stream)?;
+    }
+    if let Some(since) = options.since {
+        let since = since.unix_ms(crate::print::unix_ms());
+        logs = logs.since(UNIX_EPOCH + Duration::from_millis(since))?;
+    }
+    if let Some(lines) = options.lines {
+        logs = logs.tail(lines)?;
+    }
+    Ok(logs)
+}
+
+/// Why it ended before its time.
+enum Ended {
+    Write(io::Error),
+    Read(fullstop::Error),
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Ended {
+        Ended::Write(error)
+    }
+}
+
+impl From<fullstop::Error> for Ended {
+    fn from(error: fullstop::Error) -> Ended {
+        Ended::Read(error)
+    }
+}
+
+fn tell(mut logs: Logs, follow: bool, teller: &mut Teller) -> Result<(), Ended> {
+    if !follow {
+        while let Some(said) = logs.next()? {
+            teller.tell(said)?;
+        }
+        return Ok(teller.end()?);
+    }
+    let mut pause = SOON;
+    loop {
+        match logs.look()? {
+            Look::Said(said) => {
+                teller.tell(said)?;
+                pause = SOON;
+            }
+            Look::Over => return Ok(teller.end()?),
+            Look::Silent => {
+                teller.out.flush()?;
+                if nobody_reads() {
+                    return Ok(());
+                }
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LATER);
+            }
+        }
+    }
+}
+
+/// A pipe or a terminal whose other end is closed; a write would only find that out later.
+fn nobody_reads() -> bool {
+    let stdout = io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok()
+        && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+/// Puts it on stdout, as it was asked for.
+struct Teller {
+    out: BufWriter<StdoutLock<'static>>,
+    form: LogForm,
+    /// There is more than one stream to tell apart.
+    names: bool,
+    /// Each stream has sequences of its own.
+    plain: HashMap<Stream, Plain>,
+    /// Whose line is not ended yet.
+    begun: Option<Stream>,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Told {
+    /// Milliseconds since 1970.
+    at: u64,
+    stream: Stream,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<u64>,
+}
+
+impl Teller {
+    fn new(form: LogForm, names: bool) -> Teller {
+        const BUFFER: usize = 64 * 1024;
+        let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+        Teller { out, form, names, plain: HashMap::new(), begun: None, text: String::new() }
+    }
+
+    fn tell(&mut self, said: Said) -> io::Result<()> {
+        if self.form == LogForm::Json {
+            return self.json(said);
+        }
+        match said {
+            Said::Cut { bytes, .. } => {
+                self.end()?;
+                complain(format!("{bytes} bytes cut here"));
+                Ok(())
+            }
+            Said::Text { stream, at, bytes } => match self.form {
+                LogForm::Plain { times } => self.plain(stream, times.then_some(at), &bytes),
+                _ => self.out.write_all(&bytes),
+            },
+        }
+    }
+
+    fn plain(&mut self, stream: Stream, at: Option<u64>, bytes: &[u8]) -> io::Result<()> {
+        self.text.clear();
+        self.plain.entry(stream).or_default().add(bytes, &mut self.text);
+        // A prompt that was not answered: the other stream begins a line of its own.
+        if !self.text.is_empty() && self.begun.is_some_and(|begun| begun != stream) {
+            self.out.write_all(b"\n")?;
+            self.begun = None;
+        }
+        let mut before = String::new();
+        if let Some(at) = at {
+            let _ = write!(before, "{} ", when_exactly(at));
+            if self.names {
+                let _ = write!(before, "{stream} ");
+            }
+        }
+        for line in self.text.split_inclusive('\n') {
+            if self.begun.is_none() {
+                self.out.write_all(before.as_bytes())?;
+            }
+            self.out.write_all(line.as_bytes())?;
+            self.begun = (!line.ends_with('\n')).then_some(stream);
+        }
+        Ok(())
+    }
+
+    /// A line each, with its newline: together they are the log.
+    fn json(&mut self, said: Said) -> io::Result<()> {
+        let (at, stream) = (said.at() / 1000, said.stream());
+        match said {
+            Said::Cut { bytes, .. } => {
+                self.value(&Told { at, stream, text: None, cut: Some(bytes) })
+            }
+            Said::Text { bytes, .. } => {
+                for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+                    let text = Some(Text(OsString::from_vec(line.to_vec())));
+                    self.value(&Told { at, stream, text, cut: None })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn value(&mut self, told: &Told) -> io::Result<()> {
+        let json = serde_json::to_string(told)?;
+        for letter in json.chars() {
+            // JSON lets these through as they are, and some terminals obey them.
+            if letter.is_control() {
+                write!(self.out, "\\u{:04x}", u32::from(letter))?;
+            } else {
+                write!(self.out, "{letter}")?;
+            }
+        }
+        self.out.write_all(b"\n")
+    }
+
+    /// Ends a line that was begun, and sends off what is held back.
+    fn end(&mut self) -> io::Result<()> {
+        if self.begun.take().is_some() {
+            self.out.write_all(b"\n")?;
+        }
+        self.out.flush()
+    }
+}

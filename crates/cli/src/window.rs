@@ -1,0 +1,116 @@
+//! Windows on a run's terminal, and `fullstop run --pty`, whose process is no more
+//! than the window and the host of its run.
+
+mod errand;
+mod face;
+mod glass;
+mod pane;
+mod stopping;
+mod tty;
+
+pub use face::{Left, Role, Window};
+
+use crate::fail::{Fail, complain};
+use crate::run::command;
+use fullstop::front::{Origin, name_living, watch_parent};
+use fullstop::{Ending, HostPolicy, Loudness, Report, Run, Sink, Verdict, blocking};
+use fullstop_cli::args::RunOptions;
+use rustix::fs::{Mode, OFlags, open};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+
+/// Runs a command on a terminal of its own, and is the window on it. The run stands
+/// apart; it is stopped when this process dies, by whatever means.
+///
+/// Signals are held back once it runs, and not before: what starts a keeper hands
+/// down its mask. One that comes earlier ends this process, and so the run.
+#[cold]
+pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
+    let loudness = options.loudness;
+    let keys = options.detach_keys.take().unwrap_or_default();
+    let host = watched_parent(options.on_host_exit)?;
+    options.on_host_exit = HostPolicy::Stop;
+    let own_report = options.report.take_if(|path| path == "-").is_some();
+    // The keeper writes it, and stands elsewhere.
+    if let Some(report) = options.report.take() {
+        options.report = Some(std::path::absolute(report)?.into());
+    }
+    let run = blocking::start(command(options)?)?;
+    let mut window = Window::open(&run, Role::Owner, &keys)?;
+    window.watch_host(host);
+    match window.stay()? {
+        Left::Over(report) => {
+            let_go(&run, &report);
+            if own_report {
+                write_report(&report);
+            }
+            tell(&report, loudness);
+            Ok(Ending::of_report(&report))
+        }
+        Left::Detached => {
+            if loudness > Loudness::Quiet {
+                say_detached(&run);
+            }
+            Ok(Ending::Code(0))
+        }
+        Left::Signal(signal) => Ok(Ending::Signal(signal)),
+    }
+}
+
+/// Whoever started us is our host, as `run` without a terminal of its own has it.
+fn watched_parent(policy: HostPolicy) -> Result<Option<OwnedFd>, Fail> {
+    let parent = Origin::get().parent();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let on_terminal = open("/dev/tty", flags, Mode::empty()).is_ok();
+    if !policy.stops(on_terminal, parent) {
+        return Ok(None);
+    }
+    watch_parent(parent).map_err(|error| format!("cannot watch the host: {error}").into())
+}
+
+/// The report is told a moment before keeper and guard are gone themselves.
+pub fn let_go(run: &Run, report: &Report) {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    if report.proof.is_some() {
+        let _ = blocking::wait(run.wait_for(Some(PATIENCE)));
+    }
+}
+
+pub fn say_detached(run: &Run) {
+    use std::io::Write as _;
+    // Whoever reads our messages may be gone. The cursor may stand anywhere.
+    let _ = write!(io::stderr(), "\r\ndetached; fullstop attach {}\r\n", run.id());
+}
+
+fn write_report(report: &Report) {
+    let stdout = io::stdout().as_fd().try_clone_to_owned();
+    let written = stdout.and_then(|stdout| Sink::stream(File::from(stdout)).write(report));
+    if let Err(error) = written {
+        complain(format!("cannot write the report: {error}"));
+    }
+}
+
+/// What the guard would have said, had it stood here.
+fn tell(report: &Report, loudness: Loudness) {
+    if loudness == Loudness::Verbose {
+        for step in &report.steps {
+            let (at, alive, signalled) = (step.at_ms, step.alive, step.signalled);
+            complain(format!("{at} ms: {}, {alive} alive, {signalled} signalled", step.step));
+        }
+    }
+    if let Some(error) = report.error.as_ref().filter(|_| loudness > Loudness::Quiet) {
+        complain(error);
+    }
+    name_the_living(report);
+}
+
+/// Who could not be killed, or was let go.
+pub fn name_the_living(report: &Report) {
+    let living = match report.state {
+        Verdict::Released => &report.released,
+        Verdict::Stuck | Verdict::Ended => &report.survivors,
+    };
+    name_living(report.state, living.len(), living).iter().for_each(complain);
+}

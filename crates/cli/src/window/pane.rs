@@ -1,0 +1,99 @@
+//! Where a window shows things: stdout, which may be slow, or not read at all.
+
+use fullstop::Signal;
+use fullstop::front::SANE;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, write};
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// More than this is not taken from the keeper before some of it was shown.
+const ENOUGH: usize = 256 * 1024;
+/// Where there is room at all, a pipe has room for this much.
+const CHUNK: usize = 4096;
+/// So has a terminal for this much that we could not open anew.
+const SMALL_CHUNK: usize = 512;
+/// In place of whatever was shown before.
+const CLEAR: &[u8] = b"\x1b[0m\x1b[H\x1b[2J";
+
+pub struct Pane {
+    /// A terminal may have less room than it says, and stdout is shared with others,
+    /// so that it cannot be made non-blocking: it is opened anew.
+    own: Option<OwnedFd>,
+    is_terminal: bool,
+    unwritten: VecDeque<u8>,
+    /// Nobody can see it any more, and the signal that says so.
+    gone: Option<Signal>,
+}
+
+impl Pane {
+    pub fn new() -> Pane {
+        let is_terminal = io::stdout().is_terminal();
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let own = is_terminal.then(|| open("/proc/self/fd/1", flags, Mode::empty()).ok()).flatten();
+        Pane { own, is_terminal, unwritten: VecDeque::new(), gone: None }
+    }
+
+    pub fn gone(&self) -> Option<Signal> {
+        self.gone
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.unwritten.is_empty()
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.unwritten.len() < ENOUGH
+    }
+
+    pub fn show(&mut self, bytes: &[u8]) {
+        if self.gone.is_none() {
+            self.unwritten.extend(bytes);
+        }
+    }
+
+    pub fn show_screen(&mut self, bytes: &[u8]) {
+        self.show(CLEAR);
+        self.show(bytes);
+    }
+
+    /// Writes what there is room for; to be called when there is some. Returns
+    /// whether anything was written.
+    pub fn write(&mut self) -> bool {
+        let chunk = match (&self.own, self.is_terminal) {
+            (None, true) => SMALL_CHUNK,
+            _ => CHUNK,
+        };
+        let (next, _) = self.unwritten.as_slices();
+        match write(self.as_fd(), &next[..next.len().min(chunk)]) {
+            Ok(written) => {
+                self.unwritten.drain(..written);
+                written > 0
+            }
+            Err(Errno::INTR | Errno::AGAIN) => false,
+            Err(errno) => {
+                self.gone = Some(if errno == Errno::PIPE { Signal::PIPE } else { Signal::HUP });
+                self.unwritten.clear();
+                false
+            }
+        }
+    }
+
+    /// Whatever was going on, the terminal is fit for a shell again. Not waited for.
+    pub fn reset(&self) {
+        if self.is_terminal && self.gone.is_none() {
+            let _ = write(self.as_fd(), SANE);
+        }
+    }
+}
+
+impl AsFd for Pane {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.own {
+            Some(own) => own.as_fd(),
+            // Always there: whatever was closed at the start was filled.
+            None => rustix::stdio::stdout(),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! From a command to a run.
+
+use super::Command;
+use crate::error::{Error, Result};
+use crate::host::hand_over;
+use crate::line::Line;
+use crate::run::Run;
+use crate::runs::Runs;
+use crate::secret::{self, SecretFile};
+use crate::status::unix_ms;
+use fullstop_core::id::Id;
+use fullstop_core::machine::Plan;
+use fullstop_keeper::commission::Commission;
+use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec};
+use fullstop_store::{Reply, Stdin, Streams};
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, stdin};
+use tokio::task::spawn_blocking;
+
+const CLOSES_TERMINAL: &str = "this ladder writes or closes stdin, and a terminal is not ours to \
+                               close; pipe something in, or use signals";
+
+impl Command {
+    /// Runs it beside this program, which it shares stdout and stderr with. It is
+    /// stopped when this program dies, unless told otherwise.
+    pub async fn spawn(self) -> Result<Run> {
+        self.begin(Ground::Aside).await
+    }
+
+    /// Runs it in the background, with logs in its directory. It lives on when this
+    /// program dies, unless told otherwise.
+    pub async fn start(mut self) -> Result<Run> {
+        if self.on_host_exit == HostPolicy::Guess {
+            self.on_host_exit = HostPolicy::Ignore;
+        }
+        self.begin(Ground::Back).await
+    }
+
+    async fn begin(self, ground: Ground) -> Result<Run> {
+        let mut runs = self.runs.clone().map_or_else(Runs::open, Ok)?;
+        if let Some(keeper) = &self.keeper {
+            runs = runs.with_keeper(keeper);
+        }
+        // Before anything is begun.
+        runs.keeper()?;
+        let (plan, streams) = self.fit_for(ground)?;
+        let secrets = read_secrets(self.secrets).await?;
+        let env = without(self.env, &secrets);
+        let commission = Commission {
+            id: new_id(),
+            generation: 1,
+            plan,
+            name: self.name,
+            group: self.group.map(|group| group.to_string()),
+            argv: self.argv.into_iter().map(Into::into).collect(),
+            env: env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            cwd: self.cwd.map(Into::into),
+            cage: self.cage,
+            on_host_exit: self.on_host_exit,
+            report: self.report,
+            store: runs.path().to_owned(),
+            ground,
+            streams,
+            secrets,
+        };
+        commission_run(&runs, commission).await
+    }
+
+    /// Becomes the guard of the command, in place of this program: `fullstop run`.
+    /// To be called while there is one thread. Returns how to end.
+    pub fn run_here(self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
+        let (plan, streams) = self.fit_for(Ground::Front)?;
+        if plan.ladder.needs_stdin() && streams.stdin == Stdin::Inherit && stdin().is_terminal() {
+            return Err(Error::Unfit(CLOSES_TERMINAL.to_owned()));
+        }
+        let secrets = self.secrets.iter().map(SecretFile::read).collect::<Result<Vec<_>>>()?;
+        Ok(fullstop_keeper::run(Spec {
+            id: new_id(),
+            name: self.name,
+            group: self.group,
+            generation: 1,
+            argv: self.argv,
+            env: without(self.env, &secrets),
+            cwd: self.cwd,
+            plan,
+            cage: self.cage,
+            on_host_exit: self.on_host_exit,
+            report,
+            store: self.runs.map(|runs| runs.path().to_owned()),
+            ground: Ground::Front,
+            streams,
+            secrets,
+            loudness,
+        }))
+    }
+
+    /// What it comes to on this ground, before anything is begun or read.
+    fn fit_for(&self, ground: Ground) -> Result<(Plan, Streams)> {
+        check_name(self.name.as_deref())?;
+        secret::check(&self.secrets, &self.set)?;
+        Ok((self.plan()?, self.settled(ground)?))
+    }
+}
+
+/// They may be pipes, and whoever writes into those may take a while.
+async fn read_secrets(files: Vec<SecretFile>) -> Result<Vec<Secret>> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = move || files.iter().map(SecretFile::read).collect();
+    spawn_blocking(read).await.map_err(|error| Error::Unfit(error.to_string()))?
+}
+
+/// What was inherited under the name of a secret gives way to that.
+fn without(mut env: Vec<(OsString, OsString)>, secrets: &[Secret]) -> Vec<(OsString, OsString)> {
+    env.retain(|(key, _)| secrets.iter().all(|secret| secret.name.0 != *key));
+    env
+}
+
+/// Hands a commission to a keeper and waits until the command runs.
+pub(crate) async fn commission_run(runs: &Runs, commission: Commission) -> Result<Run> {
+    let mut line = Line::new(hand_over(&runs.keeper()?, commission).await?)?;
+    let failed = |why: &str| Error::Failed { status: 125, why: why.to_owned() };
+    match line.hear().await.map_err(Error::io("hear the keeper"))? {
+        Some(Reply::Accepted { id, generation, .. }) => {
+            let line = line.into_std().map_err(Error::io("hold the line"))?;
+            Ok(Run::hosted(runs.clone(), id, generation, line))
+        }
+        Some(Reply::Failed { status, why }) => Err(Error::Failed { status, why }),
+        Some(_) => Err(failed("the keeper answered strangely")),
+        None => Err(failed("the keeper died before the command ran")),
+    }
+}
+
+/// A name is typed and shown.
+fn check_name(name: Option<&str>) -> Result<()> {
+    const LONGEST: usize = 100;
+    match name {
+        Some(name)
+            if name.is_empty() || name.len() > LONGEST || name.contains(char::is_control) =>
+        {
+            let why = format!("{name:?} is no name: it is empty, too long, or cannot be shown");
+            Err(Error::Unfit(why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn new_id() -> Id {
+    let mut chance = [0; 8];
+    // Where the kernel has no chance to give, the time alone must do.
+    let _ = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::NONBLOCK);
+    Id::new(unix_ms(), u64::from_ne_bytes(chance))
+}

@@ -1,0 +1,137 @@
+//! Whatever can be said about a command, but for its streams.
+
+use super::{Agent, Command};
+use crate::error::Result;
+use crate::runs::Runs;
+use fullstop_core::ladder::Ladder;
+use fullstop_core::report::Wanted;
+use fullstop_core::words::OnExit;
+use fullstop_keeper::HostPolicy;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+impl Command {
+    #[must_use]
+    pub fn arg(mut self, word: impl Into<OsString>) -> Command {
+        self.argv.push(word.into());
+        self
+    }
+
+    #[must_use]
+    pub fn args<I: IntoIterator<Item: Into<OsString>>>(mut self, words: I) -> Command {
+        self.argv.extend(words.into_iter().map(Into::into));
+        self
+    }
+
+    #[must_use]
+    pub fn env(self, key: impl Into<OsString>, value: impl Into<OsString>) -> Command {
+        let key = key.into();
+        let mut command = self.env_remove(&key);
+        command.set.push(key.clone());
+        command.env.push((key, value.into()));
+        command
+    }
+
+    #[must_use]
+    pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Command {
+        self.env.retain(|(known, _)| known != key.as_ref());
+        self.set.retain(|known| known != key.as_ref());
+        self
+    }
+
+    #[must_use]
+    pub fn env_clear(mut self) -> Command {
+        self.env.clear();
+        self.set.clear();
+        self
+    }
+
+    #[must_use]
+    pub fn current_dir(mut self, dir: impl Into<OsString>) -> Command {
+        self.cwd = Some(dir.into());
+        self
+    }
+
+    /// A name by which it can be found, beside its id.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Command {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Joins a group; it is not born if that is closed.
+    pub fn group(mut self, name: &str) -> Result<Command> {
+        self.group = Some(name.parse()?);
+        Ok(self)
+    }
+
+    /// The steps of a stop.
+    #[must_use]
+    pub fn ladder(mut self, ladder: Ladder) -> Command {
+        self.ladder = Some(ladder);
+        self
+    }
+
+    /// The usual ladder, scaled to this total.
+    #[must_use]
+    pub fn grace(mut self, total: Duration) -> Command {
+        self.grace = Some(total);
+        self
+    }
+
+    #[must_use]
+    pub fn agent(mut self, agent: Agent) -> Command {
+        self.agent = agent;
+        self
+    }
+
+    /// Stops it after this time.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Command {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// What happens to the rest when the leader exits and others live.
+    #[must_use]
+    pub fn on_exit(mut self, on_exit: OnExit) -> Command {
+        self.on_exit = on_exit;
+        self
+    }
+
+    /// What happens when this program dies.
+    #[must_use]
+    pub fn on_host_exit(mut self, policy: HostPolicy) -> Command {
+        self.on_host_exit = policy;
+        self
+    }
+
+    #[must_use]
+    pub fn cage(mut self, cage: Wanted) -> Command {
+        self.cage = cage;
+        self
+    }
+
+    /// Writes the report there as well.
+    #[must_use]
+    pub fn report(mut self, path: impl Into<PathBuf>) -> Command {
+        self.report = Some(path.into());
+        self
+    }
+
+    /// Keeps its record among these runs, and not where records usually are.
+    #[must_use]
+    pub fn runs(mut self, runs: &Runs) -> Command {
+        self.runs = Some(runs.clone());
+        self
+    }
+
+    /// The executable to be its keeper: a `fullstop` binary, or any program that
+    /// calls [`crate::init`].
+    #[must_use]
+    pub fn keeper(mut self, executable: impl Into<PathBuf>) -> Command {
+        self.keeper = Some(executable.into());
+        self
+    }
+}

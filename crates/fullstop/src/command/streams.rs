@@ -1,0 +1,220 @@
+//! What a command reads from and writes to: as it is asked for, and what that comes to
+//! where the run stands.
+
+use super::Command;
+use crate::error::{Error, Result};
+use crate::secret::SecretFile;
+use fullstop_core::words::OnExit;
+use fullstop_keeper::Ground;
+use fullstop_store::{Drain, Fit, Output, Size, Stdin, Streams};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Below this a log would hold less than its marks and one screen.
+const LEAST_LOG: u64 = 64 << 10;
+
+/// What was said about the streams; nothing is what is usual where the run stands.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    stdin: Option<Stdin>,
+    log: bool,
+    pty: Option<Size>,
+    fit: Option<Fit>,
+    log_max: Option<u64>,
+    drain: Option<Drain>,
+}
+
+impl Command {
+    /// Where it reads from. Otherwise a run in front has the stdin of this program, one
+    /// beside it or in the background nothing.
+    ///
+    /// ```
+    /// use fullstop::{Command, Stdin};
+    ///
+    /// let waits_for_orders = Command::new("cat").stdin(Stdin::Pipe);
+    /// let reads_a_file = Command::new("cat").stdin(Stdin::File("/etc/hosts".into()));
+    /// ```
+    #[must_use]
+    pub fn stdin(mut self, stdin: Stdin) -> Command {
+        self.streams.stdin = Some(stdin);
+        self
+    }
+
+    /// Writes its output to the run's logs as well as showing it. A run in the
+    /// background, and one with a terminal of its own, is logged anyway.
+    #[must_use]
+    pub fn log(mut self, log: bool) -> Command {
+        self.streams.log = log;
+        self
+    }
+
+    /// How many bytes each log keeps: its head and its tail. At least 64 KB.
+    #[must_use]
+    pub fn log_max(mut self, bytes: u64) -> Command {
+        self.streams.log_max = Some(bytes);
+        self
+    }
+
+    /// When everything is dead and somebody else holds its output open: waits until
+    /// that is silent for `quiet`, and no longer than `most` in all.
+    #[must_use]
+    pub fn drain(mut self, quiet: Duration, most: Duration) -> Command {
+        self.streams.drain = Some(Drain { quiet, most });
+        self
+    }
+
+    /// Gives it a terminal of its own, which others can attach to.
+    ///
+    /// ```
+    /// use fullstop::{Command, Fit, Size};
+    ///
+    /// let claude = Command::new("claude").pty(Size { rows: 50, cols: 120 }).fit(Fit::Fixed);
+    /// ```
+    #[must_use]
+    pub fn pty(mut self, size: Size) -> Command {
+        self.streams.pty = Some(size.within_reason());
+        self
+    }
+
+    /// How the size of its terminal follows whoever is attached.
+    #[must_use]
+    pub fn fit(mut self, fit: Fit) -> Command {
+        self.streams.fit = Some(fit);
+        self
+    }
+
+    /// Stops it when it has written nothing for so long. Its output must be captured.
+    #[must_use]
+    pub fn no_output_timeout(mut self, timeout: Duration) -> Command {
+        self.no_output = Some(timeout);
+        self
+    }
+
+    /// Stops it when for so long it has written nothing and used no processor. Where
+    /// its output is not captured, the processor alone tells.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Command {
+        self.idle = Some(timeout);
+        self
+    }
+
+    /// Hands over what is in the file on a descriptor of the command's own, whose
+    /// number is in the variable `name`. It stands in no argument, in no environment
+    /// and in no record. The file is read when the run is begun, and may be a pipe.
+    #[must_use]
+    pub fn secret_fd(mut self, name: impl Into<String>, file: impl Into<PathBuf>) -> Command {
+        self.secrets.push(SecretFile { name: name.into(), path: file.into() });
+        self
+    }
+
+    /// What the streams come to on this ground, or why they do not.
+    pub(super) fn settled(&self, ground: Ground) -> Result<Streams> {
+        let asked = &self.streams;
+        let output = self.output(ground)?;
+        let streams = Streams {
+            stdin: self.input(ground, output)?,
+            output,
+            log_max: asked.log_max,
+            drain: asked.drain.unwrap_or_default(),
+        };
+        if let Some(why) = self.misfit(&streams) {
+            return unfit(why);
+        }
+        Ok(streams)
+    }
+
+    fn output(&self, ground: Ground) -> Result<Output> {
+        let asked = &self.streams;
+        if asked.fit.is_some() && asked.pty.is_none() {
+            return unfit("only a terminal of its own has a size: ask for one (--pty)");
+        }
+        match (asked.pty, ground) {
+            (Some(_), Ground::Front) => {
+                unfit("a command in this program's place cannot have a terminal of its own")
+            }
+            (Some(size), _) => Ok(Output::Terminal { size, fit: asked.fit.unwrap_or_default() }),
+            (None, Ground::Back) => Ok(Output::Log),
+            (None, _) if asked.log => Ok(Output::Show),
+            (None, _) => Ok(Output::Inherit),
+        }
+    }
+
+    fn input(&self, ground: Ground, output: Output) -> Result<Stdin> {
+        let terminal = matches!(output, Output::Terminal { .. });
+        match &self.streams.stdin {
+            Some(_) if terminal => {
+                unfit("a command with a terminal of its own reads from that: --pty or --stdin")
+            }
+            Some(Stdin::Inherit) if ground != Ground::Front => {
+                unfit("a run that stands apart has no stdin to inherit: null, pipe, or a file")
+            }
+            Some(Stdin::File(path)) => {
+                // The keeper opens it, and stands elsewhere.
+                let path = std::path::absolute(&path.0).map_err(Error::io("find the stdin"))?;
+                Ok(Stdin::File(path.into_os_string().into()))
+            }
+            Some(stdin) => Ok(stdin.clone()),
+            None if terminal || ground == Ground::Back => Ok(Stdin::Null),
+            None => Ok(Stdin::Inherit),
+        }
+    }
+
+    /// Why this does not go together.
+    fn misfit(&self, streams: &Streams) -> Option<&'static str> {
+        let asked = &self.streams;
+        let captured = streams.captures();
+        let ladder_reads =
+            streams.terminal().is_some() || matches!(streams.stdin, Stdin::Pipe | Stdin::Inherit);
+        let reader_stays = matches!(streams.output, Output::Inherit | Output::Log);
+        let misfits = [
+            (
+                self.on_exit == OnExit::Release && !reader_stays,
+                "who is released loses the reader of its output: no --pty and no --log \
+                 with --on-exit release",
+            ),
+            (
+                self.on_exit == OnExit::Release
+                    && captured
+                    && (asked.log_max.is_some()
+                        || asked.drain.is_some()
+                        || self.no_output.is_some()),
+                "who is to be released writes to its logs itself: no --log-max, no --drain-… and no \
+                 --no-output-timeout with --on-exit release",
+            ),
+            (
+                asked.log_max.is_some() && !captured,
+                "nothing is logged, so no log can be too long: --log-max goes with --log or --pty",
+            ),
+            (
+                asked.log_max.is_some_and(|most| most < LEAST_LOG),
+                "a log of less than 64KB says nothing: --log-max 64KB or more",
+            ),
+            (
+                asked.drain.is_some() && !captured,
+                "nothing is captured, so nothing is drained: --drain-quiet and --drain-max go \
+                 with --log or --pty",
+            ),
+            (
+                asked.drain.is_some_and(|drain| drain.quiet > drain.most),
+                "the drain ends before it can be quiet: --drain-quiet is longer than --drain-max",
+            ),
+            (
+                self.no_output.is_some() && !captured,
+                "output that is not captured is not seen: --no-output-timeout goes with --log \
+                 or --pty",
+            ),
+            (
+                !ladder_reads && self.whole_ladder().is_ok_and(|ladder| ladder.needs_stdin()),
+                "this ladder writes or closes stdin: that goes with --stdin pipe or --pty",
+            ),
+        ];
+        misfits.into_iter().find_map(|(misfit, why)| misfit.then_some(why))
+    }
+}
+
+fn unfit<T>(why: &str) -> Result<T> {
+    Err(Error::Unfit(why.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use super::*;
+use fullstop_core::ladder::Ladder;
+
+const SIZE: Size = Size { rows: 30, cols: 100 };
+
+fn command() -> Command {
+    Command::new("true")
+}
+
+fn ladder(text: &str) -> Ladder {
+    text.parse().expect(text)
+}
+
+#[test]
+fn streams_are_what_is_usual_where_the_run_stands() {
+    let table = [
+        (Ground::Front, Stdin::Inherit, Output::Inherit),
+        (Ground::Aside, Stdin::Inherit, Output::Inherit),
+        (Ground::Back, Stdin::Null, Output::Log),
+    ];
+    for (ground, stdin, output) in table {
+        let usual = command().settled(ground).expect("fits");
+        assert_eq!(usual, Streams { stdin, output, ..Streams::default() }, "{ground:?}");
+    }
+}
+
+#[test]
+fn streams_are_what_was_asked_for() {
+    let shown = command().log(true).log_max(1 << 20).settled(Ground::Front).expect("fits");
+    assert_eq!((shown.output, shown.log_max), (Output::Show, Some(1 << 20)));
+    let own = command().pty(SIZE).fit(Fit::Smallest).log(true).settled(Ground::Back);
+    let own = own.expect("a terminal is always logged");
+    assert_eq!(own.terminal(), Some((SIZE, Fit::Smallest)));
+    let quiet = Duration::from_millis(10);
+    let drained = command().drain(quiet, quiet).settled(Ground::Back).expect("fits");
+    assert_eq!(drained.drain, Drain { quiet, most: quiet });
+    let huge = command().pty(Size { rows: 9999, cols: 0 }).settled(Ground::Aside).expect("fits");
+    assert_eq!(huge.terminal().map(|(size, _)| size), Some(Size { rows: 500, cols: 1 }));
+}
+
+#[test]
+fn a_file_is_found_from_elsewhere() {
+    let file = command().stdin(Stdin::File("null".into())).settled(Ground::Back).expect("fits");
+    let here = std::env::current_dir().expect("here").join("null");
+    assert_eq!(file.stdin, Stdin::File(here.into_os_string().into()));
+}
+
+#[test]
+fn what_does_not_go_together_gets_one_line() {
+    use Ground::{Aside, Back, Front};
+    let closes = || command().ladder(ladder("close-stdin:1s,kill"));
+    let second = Duration::from_secs(1);
+    let table = [
+        (command().pty(SIZE), Front, "terminal of its own"),
+        (command().pty(SIZE).stdin(Stdin::Pipe), Back, "reads from that"),
+        (command().pty(SIZE).stdin(Stdin::Null), Aside, "reads from that"),
+        (command().fit(Fit::Fixed), Back, "--pty"),
+        (command().stdin(Stdin::Inherit), Back, "no stdin to inherit"),
+        (command().stdin(Stdin::Inherit), Aside, "no stdin to inherit"),
+        (command().pty(SIZE).on_exit(OnExit::Release), Back, "--on-exit release"),
+        (command().log(true).on_exit(OnExit::Release), Front, "--on-exit release"),
+        (command().log_max(1 << 20).on_exit(OnExit::Release), Back, "to its logs itself"),
+        (command().drain(second, second).on_exit(OnExit::Release), Back, "to its logs itself"),
+        (command().no_output_timeout(second).on_exit(OnExit::Release), Back, "to its logs itself"),
+        (command().log_max(1 << 20), Front, "--log-max"),
+        (command().log_max((64 << 10) - 1), Back, "64KB"),
+        (command().drain(second, second), Front, "nothing is drained"),
+        (command().drain(second * 2, second), Back, "longer than --drain-max"),
+        (command().no_output_timeout(second), Front, "--no-output-timeout"),
+        (closes(), Back, "--stdin pipe"),
+        (closes().stdin(Stdin::Null), Front, "--stdin pipe"),
+        (closes().stdin(Stdin::File("x".into())), Back, "--stdin pipe"),
+    ];
+    for (command, ground, part) in table {
+        let asked = format!("{command:?}");
+        let why = command.settled(ground).expect_err(&asked).to_string();
+        assert!(why.contains(part) && !why.contains('\n'), "{part}: {why}");
+    }
+}
+
+#[test]
+fn what_goes_together_is_left_in_peace() {
+    use Ground::{Aside, Back, Front};
+    let closes = || command().ladder(ladder("input:\"/exit\\r\":1s,kill"));
+    let second = Duration::from_secs(1);
+    let table = [
+        (command().on_exit(OnExit::Release), Front),
+        (command().on_exit(OnExit::Release), Back),
+        (command().log_max(64 << 10), Back),
+        (command().log(true).no_output_timeout(second), Front),
+        (command().no_output_timeout(second), Back),
+        (command().idle_timeout(second), Front),
+        (command().stdin(Stdin::Inherit), Front),
+        (closes(), Front),
+        (closes(), Aside),
+        (closes().stdin(Stdin::Pipe), Back),
+        (closes().pty(SIZE), Back),
+    ];
+    for (command, ground) in table {
+        let asked = format!("{command:?}");
+        command.settled(ground).unwrap_or_else(|why| panic!("{why}: {asked}"));
+    }
+}

@@ -1,0 +1,43 @@
+//! What a program that stands in front of a run's terminal needs of the system, and
+//! of the line to a keeper. It is for the command `fullstop`; nothing here is stable.
+
+pub use crate::link::{Attached, Link, Tail, Wish};
+pub use fullstop_cage::linux::{
+    Heard, Origin, Signals, die_of, own_group, stop_self_by, watch_parent,
+};
+pub use fullstop_keeper::{SANE, name_living};
+pub use fullstop_store::Frame;
+
+use crate::error::Result;
+use crate::run::Run;
+use crate::stop;
+use fullstop_core::report::Report;
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Reason;
+use fullstop_store::Request;
+
+/// What made whoever stands in front of a run ask for its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Heard(Signal),
+    HostGone,
+}
+
+fn request(run: &Run, cause: Cause) -> Request {
+    let (reason, signal) = match cause {
+        Cause::Heard(signal) => (Reason::Stopped, Some(signal)),
+        Cause::HostGone => (Reason::HostGone, None),
+    };
+    Request::Stop { generation: run.generation(), reason, signal }
+}
+
+/// Stops the run as if it had heard that itself, and returns with the report; a
+/// keeper that does not answer is gone around.
+pub async fn stop_because(run: &Run, cause: Cause) -> Result<Report> {
+    stop::order(run, &request(run, cause), |_| ()).await
+}
+
+/// The same said again, while a stop is under way.
+pub async fn repeat(run: &Run, cause: Cause) -> Result<()> {
+    stop::accept(run, &request(run, cause)).await.map(drop)
+}

@@ -1,0 +1,181 @@
+use super::*;
+use crate::runs::Runs;
+use fullstop_core::id::Id;
+use fullstop_store::{Log, RunDir};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A run that is live for as long as this is held, with its two logs.
+struct Stage {
+    run: Run,
+    dir: Option<RunDir>,
+    out: Log,
+    err: Log,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fullstop-logs-{}-{next}", std::process::id());
+        let runs = Runs::at(&std::env::temp_dir().join(name)).expect("a store");
+        let id = Id::new(1_800_000_000_000, next);
+        let dir = runs.store().create(&id).expect("a run");
+        let (out, err) = (dir.log(Stream::Out, None), dir.log(Stream::Err, None));
+        let run = Run::new(runs, id, Some(1));
+        Stage { run, dir: Some(dir), out: out.expect("a log"), err: err.expect("a log") }
+    }
+
+    fn end(&mut self) {
+        self.dir.take().expect("live").finish().expect("finished");
+    }
+
+    fn logs(&self) -> Logs {
+        self.run.logs().expect("logs")
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.run.runs().path());
+    }
+}
+
+/// What was said, with the first letter of who said it.
+fn told(said: &Said) -> String {
+    match said {
+        Said::Text { stream, bytes, .. } => {
+            format!("{}:{}", &stream.to_string()[..1], String::from_utf8_lossy(bytes))
+        }
+        Said::Cut { stream, bytes, .. } => format!("{}-{bytes}", &stream.to_string()[..1]),
+    }
+}
+
+fn all(mut logs: Logs) -> Vec<String> {
+    std::iter::from_fn(|| logs.next().expect("read")).map(|said| told(&said)).collect()
+}
+
+/// All that can be said at once, and whether that was all.
+fn look(logs: &mut Logs) -> (Vec<String>, Look) {
+    let mut heard = Vec::new();
+    loop {
+        match logs.look().expect("read") {
+            Look::Said(said) => heard.push(told(&said)),
+            other => return (heard, other),
+        }
+    }
+}
+
+#[test]
+fn streams_come_in_order_of_time() {
+    let mut stage = Stage::new();
+    stage.out.write(b"one\n", 1_000_000);
+    stage.err.write(b"two\n", 2_000_000);
+    stage.out.write(b"three\nfour\n", 3_000_000);
+    stage.err.write(b"five\n", 4_000_000);
+    assert_eq!(all(stage.logs()), ["o:one\n", "e:two\n", "o:three\nfour\n", "e:five\n"]);
+    let only = stage.logs().only(Stream::Err).expect("its log");
+    assert_eq!(all(only), ["e:two\n", "e:five\n"]);
+    assert!(stage.logs().only(Stream::Tty).is_err());
+    let since = stage.logs().since(UNIX_EPOCH + Duration::from_secs(3)).expect("found");
+    assert_eq!(all(since), ["o:three\nfour\n", "e:five\n"]);
+    for (lines, wanted) in [
+        (0, &[][..]),
+        (1, &["e:five\n"]),
+        (2, &["o:four\n", "e:five\n"]),
+        (4, &["e:two\n", "o:three\nfour\n", "e:five\n"]),
+        (9, &["o:one\n", "e:two\n", "o:three\nfour\n", "e:five\n"]),
+    ] {
+        assert_eq!(all(stage.logs().tail(lines).expect("found")), wanted, "{lines}");
+    }
+}
+
+#[test]
+fn a_line_is_not_torn_by_the_other_stream() {
+    let mut stage = Stage::new();
+    stage.out.write(b"half ", 1_000_000);
+    stage.err.write(b"other\n", 2_000_000);
+    stage.out.write(b"a line\nnext\n", 3_000_000);
+    assert_eq!(all(stage.logs()), ["o:half a line\n", "e:other\n", "o:next\n"]);
+}
+
+#[test]
+fn a_line_without_end_is_passed_on_in_pieces_and_not_torn() {
+    let mut stage = Stage::new();
+    let long = vec![b'x'; 5 * LONG];
+    stage.out.write(&long, 1_000_000);
+    stage.err.write(b"other\n", 2_000_000);
+    stage.out.write(b" end\n", 3_000_000);
+    let said = all(stage.logs());
+    assert!(said.iter().all(|said| said.len() <= 2 * LONG + 2));
+    assert_eq!(said.last().map(String::as_str), Some("e:other\n"));
+    let out: String = said[..said.len() - 1].iter().map(|said| &said[2..]).collect();
+    assert_eq!(out.len(), long.len() + 5);
+}
+
+#[test]
+fn what_lacks_its_newline_comes_last_and_is_a_line() {
+    let mut stage = Stage::new();
+    stage.out.write(b"prompt", 1_000_000);
+    stage.err.write(b"other\n", 2_000_000);
+    stage.err.write(b"more", 3_000_000);
+    assert_eq!(all(stage.logs()), ["e:other\n", "o:prompt", "e:more"]);
+    assert_eq!(all(stage.logs().tail(1).expect("found")), ["e:more"]);
+    assert_eq!(all(stage.logs().tail(2).expect("found")), ["o:prompt", "e:more"]);
+}
+
+#[test]
+fn a_follower_hears_a_prompt_after_a_moment_and_the_end() {
+    let mut stage = Stage::new();
+    let mut logs = stage.logs();
+    assert_eq!(look(&mut logs), (Vec::new(), Look::Silent));
+    stage.out.write(b"one\nprompt> ", 1_000_000);
+    assert_eq!(look(&mut logs), (vec!["o:one\n".to_owned()], Look::Silent));
+    // It comes by itself, once it was silent for long enough.
+    let begun = Instant::now();
+    let said = crate::blocking::wait(logs.follow()).expect("read").expect("said");
+    assert_eq!(told(&said), "o:prompt> ");
+    assert!(begun.elapsed() >= SILENCE / 2, "{:?}", begun.elapsed());
+    stage.out.write(b"last words", 2_000_000);
+    stage.end();
+    assert_eq!(look(&mut logs), (vec!["o:last words".to_owned()], Look::Silent));
+    assert_eq!(crate::blocking::wait(logs.follow()).expect("read"), None);
+}
+
+#[test]
+fn a_follower_goes_on_after_a_restart() {
+    let mut stage = Stage::new();
+    let mut logs = stage.logs();
+    stage.out.write(b"first\n", 1_000_000);
+    stage.end();
+    assert_eq!(look(&mut logs), (vec!["o:first\n".to_owned()], Look::Silent));
+    let id = stage.run.id().clone();
+    std::fs::write(stage.run.dir().join("lock"), "").expect("a lock");
+    let _live = lock(&stage.run.dir().join("lock"));
+    let store = fullstop_store::Store::at(stage.run.runs().path()).expect("the store");
+    assert_eq!(store.standing(&id).expect("asked"), Standing::Live);
+    stage.out.write(b"second\n", 2_000_000);
+    assert_eq!(look(&mut logs), (vec!["o:second\n".to_owned()], Look::Silent));
+    assert_eq!(logs.over, None, "it is live again");
+}
+
+fn lock(path: &std::path::Path) -> std::fs::File {
+    use std::os::fd::AsFd as _;
+    let file = std::fs::File::options().read(true).write(true).open(path).expect("open");
+    assert!(fullstop_cage::linux::try_lock(file.as_fd(), 0).expect("locked"));
+    file
+}
+
+#[test]
+fn what_was_cut_is_told_in_its_place() {
+    let mut stage = Stage::new();
+    let dir = stage.dir.as_ref().expect("live");
+    let mut log = dir.log(Stream::Out, Some(80)).expect("a log");
+    for line in 0..20 {
+        log.write(format!("line {line:04}\n").as_bytes(), line * 1_000_000);
+    }
+    stage.err.write(b"late\n", 30_000_000);
+    let said = all(stage.logs());
+    let cut = said.iter().position(|said| said.starts_with("o-")).expect("a cut");
+    assert_eq!(said[..cut], ["o:line 0000\n", "o:line 0001\n", "o:line 0002\n", "o:line 0003\n"]);
+    assert_eq!(said.last().map(String::as_str), Some("e:late\n"));
+}

@@ -1,0 +1,103 @@
+//! Input for a command that reads from a pipe or has a terminal of its own.
+
+use crate::error::{Error, Result};
+use crate::keys::Key;
+use crate::run::Run;
+use crate::stop::{Accepted, accept};
+use fullstop_store::{FULL, Request, Stdin, Streams};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// So much in one order. A keeper hears lines of up to 64 KB, in which a byte may take
+/// six.
+const PIECE: usize = 8 * 1024;
+/// How long a command may take to read, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is tried again meanwhile.
+const TRY_EVERY: Duration = Duration::from_millis(20);
+
+impl Run {
+    /// Sends it input. Returns when all of it waits for the command to be read; one
+    /// that reads nothing for five seconds is an error.
+    ///
+    /// ```no_run
+    /// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
+    /// run.send(b"explain this repository\n").await?;
+    /// run.close_stdin().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn send(&self, input: &[u8]) -> Result<()> {
+        self.send_within(input, PATIENCE).await
+    }
+
+    /// As [`Run::send`], but each time the command does not read, it is waited for so
+    /// long.
+    pub async fn send_within(&self, input: &[u8], patience: Duration) -> Result<()> {
+        self.reads()?;
+        for (at, piece) in input.chunks(PIECE).enumerate() {
+            let text = OsStr::from_bytes(piece).to_owned().into();
+            let request = Request::Send { generation: self.generation(), text };
+            let until = Instant::now() + patience;
+            while let Err(error) = self.give(&request).await {
+                match error {
+                    Error::Refused(why) if why.contains(FULL) => {
+                        if Instant::now() >= until {
+                            return Err(unread(self, at * PIECE, input.len(), patience));
+                        }
+                    }
+                    other => return Err(other),
+                }
+                sleep(TRY_EVERY).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Types these keys.
+    pub async fn send_keys(&self, keys: &[Key], patience: Duration) -> Result<()> {
+        let terminal = self.reads()?.terminal().is_some();
+        let bytes = |key| if terminal { Key::typed(key) } else { Key::piped(key) };
+        let input: Vec<u8> = keys.iter().flat_map(bytes).copied().collect();
+        self.send_within(&input, patience).await
+    }
+
+    /// The end of its input, behind whatever was sent.
+    pub async fn close_stdin(&self) -> Result<()> {
+        self.reads()?;
+        self.give(&Request::CloseStdin { generation: self.generation() }).await
+    }
+
+    /// What it reads from, if anything can be sent there.
+    fn reads(&self) -> Result<Streams> {
+        let streams = self.spec()?.streams;
+        if streams.stdin == Stdin::Pipe || streams.terminal().is_some() {
+            return Ok(streams);
+        }
+        let id = self.id();
+        Err(Error::Unfit(format!(
+            "run {id} reads nothing that is sent to it; start it with --stdin pipe or --pty"
+        )))
+    }
+
+    async fn give(&self, request: &Request) -> Result<()> {
+        match accept(self, request).await? {
+            Accepted::By(..) => Ok(()),
+            Accepted::Over(_) => {
+                Err(Error::Unfit(format!("run {} has ended; it reads nothing more", self.id())))
+            }
+        }
+    }
+}
+
+fn unread(run: &Run, sent: usize, all: usize, patience: Duration) -> Error {
+    let (id, time) = (run.id(), fullstop_core::duration::format(patience));
+    Error::TimedOut(format!(
+        "run {id} has not read its input for {time}; {sent} of {all} bytes were sent"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

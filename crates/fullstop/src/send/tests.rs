@@ -1,0 +1,150 @@
+use super::*;
+use crate::blocking;
+use crate::runs::Runs;
+use fullstop_store::format::{Phase, SpecFile};
+use fullstop_store::{Fit, Output, Reply, RunDir, Size, Store, Text};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A run without processes, and a keeper that answers as it is told.
+struct Played {
+    path: PathBuf,
+    dir: RunDir,
+    run: Run,
+}
+
+impl Played {
+    fn new(name: &str, streams: Streams) -> Played {
+        let path = std::env::temp_dir().join(format!("fullstop-{name}-{}", std::process::id()));
+        let store = Store::at(&path).expect("a store");
+        let text = include_str!("../../../store/tests/fixtures/v1/spec.json");
+        let spec: SpecFile = serde_json::from_str(text).expect("a spec");
+        let dir = store.create(&spec.id).expect("a run");
+        let run = Run::new(Runs::at(&path).expect("runs"), spec.id.clone(), Some(spec.generation));
+        dir.write_spec(&SpecFile { streams, ..spec }).expect("written");
+        Played { path, dir, run }
+    }
+
+    /// Answers so many orders, and returns what was heard.
+    fn keeper(&self, answers: Vec<Reply>) -> JoinHandle<Vec<Request>> {
+        let listener = UnixListener::from(self.dir.listen().expect("listens"));
+        listener.set_nonblocking(false).expect("waits");
+        std::thread::spawn(move || {
+            let answer = |reply| {
+                let (mut stream, _) = listener.accept().expect("asked");
+                let mut line = String::new();
+                BufReader::new(&stream).read_line(&mut line).expect("heard");
+                let reply = serde_json::to_string(&reply).expect("json");
+                writeln!(stream, "{reply}").expect("answered");
+                assert!(line.len() <= 1 << 16, "a line of {} bytes", line.len());
+                serde_json::from_str(&line).expect("an order")
+            };
+            answers.into_iter().map(answer).collect()
+        })
+    }
+
+    fn accepted(&self) -> Reply {
+        let id = self.run.id().clone();
+        Reply::Accepted { id, generation: 2, phase: Phase::Running }
+    }
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn piped() -> Streams {
+    Streams { stdin: Stdin::Pipe, output: Output::Log, ..Streams::default() }
+}
+
+fn refused(why: &str) -> Reply {
+    Reply::Refused { why: why.to_owned() }
+}
+
+fn sent(orders: Vec<Request>) -> Vec<u8> {
+    let text = |order| match order {
+        Request::Send { generation: Some(2), text: Text(text) } => text.as_bytes().to_vec(),
+        other => panic!("{other:?}"),
+    };
+    orders.into_iter().flat_map(text).collect()
+}
+
+#[test]
+fn a_long_text_arrives_in_pieces_that_a_keeper_hears() {
+    let played = Played::new("send-pieces", piped());
+    for input in [vec![1; 3 * PIECE], vec![0xff; PIECE + 1], "ü".repeat(PIECE).into_bytes()] {
+        let pieces = input.len().div_ceil(PIECE);
+        let keeper = played.keeper(vec![played.accepted(); pieces]);
+        blocking::wait(played.run.send(&input)).expect("sent");
+        assert_eq!(sent(keeper.join().expect("played")), input);
+    }
+}
+
+#[test]
+fn a_command_that_reads_late_is_waited_for() {
+    let played = Played::new("send-late", piped());
+    let full = || refused(&format!("{FULL}: 65536 bytes wait"));
+    let keeper = played.keeper(vec![full(), full(), played.accepted()]);
+    blocking::wait(played.run.send_within(b"hello", LIMIT)).expect("sent");
+    assert_eq!(sent(keeper.join().expect("played")), b"hello".repeat(3));
+}
+
+#[test]
+fn a_command_that_does_not_read_is_given_up_on() {
+    let played = Played::new("send-never", piped());
+    let keeper = played.keeper(vec![played.accepted(), refused(FULL)]);
+    let input = vec![b'x'; 2 * PIECE];
+    let why = blocking::wait(played.run.send_within(&input, Duration::ZERO)).expect_err("unread");
+    assert!(matches!(why, Error::TimedOut(_)), "{why}");
+    assert!(why.to_string().ends_with("8192 of 16384 bytes were sent"), "{why}");
+    keeper.join().expect("played");
+}
+
+#[test]
+fn another_refusal_is_final() {
+    let played = Played::new("send-refused", piped());
+    let keeper = played.keeper(vec![refused("its stdin was closed")]);
+    let why = blocking::wait(played.run.send_within(b"x", LIMIT)).expect_err("refused");
+    assert!(matches!(&why, Error::Refused(why) if why == "its stdin was closed"), "{why}");
+    keeper.join().expect("played");
+}
+
+#[test]
+fn enter_is_what_the_reader_takes_for_it() {
+    let own = Output::Terminal { size: Size::default(), fit: Fit::Latest };
+    let terminal = Streams { output: own, ..Streams::default() };
+    let keys = [Key::enter(), "C-d".parse().expect("a key")];
+    for (name, streams, bytes) in
+        [("send-keys-pipe", piped(), b"\n\x04"), ("send-keys-tty", terminal, b"\r\x04")]
+    {
+        let played = Played::new(name, streams);
+        let keeper = played.keeper(vec![played.accepted()]);
+        blocking::wait(played.run.send_keys(&keys, LIMIT)).expect("typed");
+        assert_eq!(sent(keeper.join().expect("played")), bytes, "{name}");
+    }
+}
+
+#[test]
+fn the_end_of_the_input_is_an_order_of_its_own() {
+    let played = Played::new("send-close", piped());
+    let keeper = played.keeper(vec![played.accepted()]);
+    blocking::wait(played.run.close_stdin()).expect("closed");
+    assert_eq!(keeper.join().expect("played"), [Request::CloseStdin { generation: Some(2) }]);
+}
+
+#[test]
+fn nothing_is_sent_where_nobody_reads() {
+    for (name, stdin) in [("send-null", Stdin::Null), ("send-inherit", Stdin::Inherit)] {
+        let played = Played::new(name, Streams { stdin, ..piped() });
+        let why = blocking::wait(played.run.send(b"x")).expect_err("nobody reads").to_string();
+        assert!(why.ends_with("start it with --stdin pipe or --pty"), "{why}");
+        let why = blocking::wait(played.run.close_stdin()).expect_err("nobody reads").to_string();
+        assert!(why.ends_with("start it with --stdin pipe or --pty"), "{why}");
+    }
+}

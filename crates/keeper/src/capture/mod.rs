@@ -1,0 +1,231 @@
+//! The output a keeper stands between: two pipes, or one terminal.
+//!
+//! It is made before the keeper is forked, so that the guard holds the same pipes,
+//! logs and master, and can go on where a killed keeper was cut short.
+
+mod channel;
+mod drain;
+mod owner;
+mod tty;
+mod windows;
+
+pub use drain::Draining;
+pub use tty::Tty;
+pub use windows::Wish;
+
+use crate::ledger::Ledger;
+use crate::spec::Spec;
+use channel::Channel;
+use fullstop_cage::linux::holders;
+use fullstop_cage::plain;
+use fullstop_core::report::{Captured, Holder};
+use fullstop_core::words::{OnExit, Stream};
+use fullstop_store::{Log, Output};
+use owner::Owner;
+use rustix::event::PollFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+#[derive(Debug, Default)]
+pub struct Capture {
+    pipes: Vec<Channel>,
+    pub tty: Option<Tty>,
+}
+
+/// The command's ends.
+#[derive(Debug, Default)]
+pub struct Ends {
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+    pub terminal: Option<OwnedFd>,
+}
+
+/// What a turn brought.
+#[derive(Debug, Default)]
+pub struct Came {
+    pub bytes: u64,
+    /// Streams that have come to their end.
+    pub over: Vec<Stream>,
+    pub failed: Vec<(Stream, String)>,
+}
+
+impl Capture {
+    /// Nothing, if the command keeps the output it was given.
+    pub fn new(spec: &Spec, ledger: Option<&Ledger>) -> Result<(Option<Capture>, Ends), String> {
+        let mut capture = Capture::default();
+        let mut ends = Ends::default();
+        let log = |stream| -> Result<Log, String> {
+            let ledger = ledger.ok_or("there is no record, and so no place for a log")?;
+            ledger.log(stream, spec.streams.log_max).map_err(|error| error.to_string())
+        };
+        let shows = match spec.streams.output {
+            Output::Terminal { size, fit } => {
+                let why = |error| format!("cannot make a terminal: {}", plain(&error));
+                let tty = Tty::new(log(Stream::Tty)?, size.within_reason(), fit).map_err(why)?;
+                ends.terminal = Some(tty.side().map_err(why)?);
+                capture.tty = Some(tty);
+                return Ok((Some(capture), ends));
+            }
+            // Whoever is let go must not lose its reader.
+            Output::Log if spec.plan.on_exit == OnExit::Release => {
+                let ledger = ledger.ok_or("there is no record, and so no place for a log")?;
+                let file =
+                    |stream| ledger.log_file(stream).map(Some).map_err(|error| error.to_string());
+                ends.stdout = file(Stream::Out)?;
+                ends.stderr = file(Stream::Err)?;
+                return Ok((None, ends));
+            }
+            Output::Inherit => return Ok((None, ends)),
+            Output::Log => false,
+            Output::Show => true,
+        };
+        let mut open = |stream, standard: BorrowedFd<'_>| -> Result<Option<OwnedFd>, String> {
+            let why = |error: io::Error| format!("cannot capture output: {}", plain(&error));
+            let owner = if shows { Some(Owner::of(standard).map_err(why)?) } else { None };
+            let (channel, end) = Channel::new(stream, log(stream)?, owner).map_err(why)?;
+            capture.pipes.push(channel);
+            Ok(Some(end))
+        };
+        ends.stdout = open(Stream::Out, io::stdout().as_fd())?;
+        ends.stderr = open(Stream::Err, io::stderr().as_fd())?;
+        Ok((Some(capture), ends))
+    }
+
+    /// The guard begins where the keeper was cut short.
+    pub fn resume(&mut self) {
+        self.pipes.iter_mut().for_each(Channel::resume);
+        if let Some(tty) = &mut self.tty {
+            tty.log.resume();
+        }
+    }
+
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let pipes = self.pipes.iter().flat_map(Channel::descriptors);
+        pipes.chain(self.tty.iter().flat_map(Tty::descriptors)).collect()
+    }
+
+    /// `hears`: there is room for what is typed into windows.
+    pub fn interest(&self, hears: bool) -> impl Iterator<Item = PollFd<'_>> {
+        let tty = self.tty.iter().flat_map(move |tty| tty.interest(hears));
+        self.pipes.iter().filter_map(Channel::interest).chain(tty)
+    }
+
+    pub fn patience(&self) -> Option<Duration> {
+        let pipes = self.pipes.iter().filter_map(Channel::patience);
+        pipes.chain(self.tty.as_ref().and_then(Tty::patience)).min()
+    }
+
+    pub fn turn(&mut self) -> Came {
+        let mut came = Came::default();
+        for at in 0..self.pipes.len() {
+            let turn = self.pipes[at].turn();
+            if turn.bytes > 0 {
+                let others = self.pipes.iter_mut().enumerate().filter(|(other, _)| *other != at);
+                others.for_each(|(_, other)| other.part());
+            }
+            let channel = &mut self.pipes[at];
+            came.bytes += turn.bytes as u64;
+            came.over.extend(turn.over.then_some(channel.stream));
+            came.failed.extend(channel.failed_now().map(|why| (channel.stream, why)));
+        }
+        if let Some(tty) = &mut self.tty {
+            let turn = tty.turn();
+            came.bytes += turn.bytes as u64;
+            came.over.extend(turn.over.then_some(Stream::Tty));
+            came.failed.extend(tty.log.failed_now().map(|why| (Stream::Tty, why)));
+        }
+        came
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.pipes.iter().all(Channel::is_over) && self.tty.as_ref().is_none_or(Tty::is_over)
+    }
+
+    /// Somebody who must miss nothing has no room.
+    pub fn owner_is_behind(&self) -> bool {
+        self.pipes.iter().any(Channel::owner_is_behind)
+            || self.tty.as_ref().is_some_and(|tty| tty.windows.owner_is_owed())
+    }
+
+    /// How much waits to be read.
+    fn waiting(&self) -> u64 {
+        let pipes: u64 = self.pipes.iter().map(Channel::waiting).sum();
+        pipes + self.tty.as_ref().map_or(0, Tty::waiting)
+    }
+
+    pub fn captured(&self) -> Vec<Captured> {
+        let pipes = self.pipes.iter().map(Channel::captured);
+        pipes.chain(self.tty.iter().map(|tty| tty.log.captured())).collect()
+    }
+
+    /// Who else holds what has not come to its end.
+    pub fn holders(&self, but: &[i32]) -> Vec<Holder> {
+        let pipes = self.pipes.iter().filter_map(Channel::pipe);
+        let open = pipes.chain(self.tty.iter().filter_map(Tty::master));
+        let mut all: Vec<Holder> = open.flat_map(|fd| holders(fd.as_fd(), but)).collect();
+        all.sort_unstable_by_key(|holder| holder.pid);
+        all.dedup();
+        all
+    }
+
+    /// For the guard, which only holds what the keeper reads; and for the keeper, once
+    /// nobody is left who could open the terminal again.
+    pub fn let_go_of_side(&mut self) {
+        if let Some(tty) = &mut self.tty {
+            tty.let_go_of_side();
+        }
+    }
+
+    /// Whoever started the run waits no longer; what is still written is logged.
+    pub fn forget_owner(&mut self) {
+        self.pipes.iter_mut().for_each(Channel::forget_owner);
+    }
+
+    /// That stream is over, or not wanted.
+    pub fn drop_stream(&mut self, stream: Stream) {
+        self.pipes.iter_mut().filter(|pipe| pipe.stream == stream).for_each(Channel::close);
+    }
+
+    /// Nobody is waited for any more. What an owner has had no room for is in the log
+    /// at least.
+    pub fn close(&mut self) {
+        for pipe in &mut self.pipes {
+            pipe.forget_owner();
+            pipe.turn();
+            pipe.close();
+        }
+        if let Some(tty) = &mut self.tty {
+            tty.close();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstop_core::id::Id;
+    use fullstop_store::Store;
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    #[test]
+    fn an_owner_that_never_reads_costs_the_log_nothing() {
+        let name = format!("fullstop-keeper-capture-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let store = Store::at(&path).expect("a store");
+        let run = store.create(&Id::new(1_800_000_000_000, 7)).expect("a run");
+        let log = run.log(Stream::Out, None).expect("a log");
+        let (_unread, full) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        while rustix::io::write(&full, &[0; 4096]).is_ok() {}
+        let owner = Owner::of(full.as_fd()).expect("an owner");
+        let (channel, end) = Channel::new(Stream::Out, log, Some(owner)).expect("a channel");
+        let mut capture = Capture { pipes: vec![channel], tty: None };
+        rustix::io::write(&end, b"last words").expect("room in its own pipe");
+        assert_eq!(capture.turn().bytes, 0, "the owner has no room");
+        assert!(capture.owner_is_behind() && !capture.is_over());
+        capture.close();
+        assert_eq!(capture.captured()[0].bytes, 10);
+        assert!(capture.is_over());
+        let _ = std::fs::remove_dir_all(path);
+    }
+}

@@ -1,0 +1,218 @@
+//! The keeper: makes the cage, starts the leader, keeps the clocks, climbs the
+//! ladder, writes the report.
+
+mod birth;
+mod hearing;
+mod output;
+mod telling;
+
+pub use birth::{Inheritance, keep};
+
+use crate::capture::{Capture, Draining};
+use crate::control::Control;
+use crate::engine::{Engine, timespec};
+use crate::feed::Feed;
+use crate::ledger::Ledger;
+use crate::lifeline::{Bell, Lifeline};
+use crate::spec::Spec;
+use fullstop_cage::Cage as _;
+use fullstop_cage::linux::{Held, LinuxCage, Signals, now};
+use fullstop_core::machine::{Input, State};
+use fullstop_core::report::CageKind;
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Moment;
+use output::Idling;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// The name it goes by, as long as the kernel allows.
+pub const NAME: &str = "fullstop-keeper";
+/// How often a guard that shows a stop under way hears of it.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+/// What is over sooner than this after its birth is written down at its end, and
+/// costs nobody a wake-up.
+const SETTLED: Duration = Duration::from_millis(50);
+/// How often the members are then written down; only a cage without a cgroup needs it.
+const ROLL_EVERY: Duration = Duration::from_secs(1);
+/// How often a full disk is tried again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
+
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
+struct Keeper<'a> {
+    spec: &'a mut Spec,
+    engine: Engine<LinuxCage>,
+    signals: Signals,
+    lifeline: Option<Lifeline>,
+    bell: Bell,
+    hosts: Vec<OwnedFd>,
+    guard: Option<Held>,
+    watched: bool,
+    pause: Pause,
+    ledger: Option<Ledger>,
+    control: Control,
+    /// The output, if we stand between.
+    capture: Option<Capture>,
+    draining: Option<Draining>,
+    /// Somebody wants the end: an owner who does not read is not waited for.
+    end_wanted: bool,
+    idling: Option<Idling>,
+    /// When it is next written down how it stands.
+    roll_at: Option<Moment>,
+    is_settled: bool,
+    /// Signals for a command that is not born yet.
+    early: Vec<Signal>,
+    /// The state and the steps the guard has been told of.
+    told: Told,
+}
+
+/// A person in front of a terminal may stop the clocks with the command; a command that
+/// stops itself has no such right.
+#[derive(Default)]
+struct Pause {
+    leader_stopped: bool,
+    by_hand: bool,
+}
+
+#[derive(Default)]
+struct Told {
+    state: Option<State>,
+    steps: usize,
+    /// The guard knows how it ended.
+    outcome: Option<State>,
+    reported: Option<State>,
+    /// When the guard last heard how many are alive.
+    counted: Moment,
+}
+
+impl Keeper<'_> {
+    fn live(&mut self, mut woken: bool) {
+        loop {
+            if !std::mem::take(&mut woken) {
+                self.sleep();
+            }
+            // Heard before looking, or a SIGCHLD that comes between would be lost;
+            // the guard after looking, which alone tells that the command runs.
+            self.hear_signals();
+            let news = self.engine.look();
+            self.hear_guard();
+            self.keep_clocks(&news);
+            self.engine.tick();
+            self.tell_guard(&news);
+            let over = self.engine.state.is_over();
+            if over && !self.is_drained() {
+                self.answer_host();
+                self.open_to_others();
+                continue;
+            }
+            self.report();
+            if over {
+                return;
+            }
+            self.tell_watchers(&news);
+            self.settle();
+            self.engine.press();
+        }
+    }
+
+    /// Until something happens, or there is something to do.
+    fn sleep(&mut self) {
+        let wait = self.patience().map(timespec);
+        let hears = self.engine.feed.as_ref().is_some_and(|feed| feed.room() > 0);
+        // A birth wakes nobody: a failed one ends with a SIGCHLD, and a command that
+        // has just begun needs the processor more than we do.
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        let lifeline = self.lifeline.as_ref().map(|lifeline| PollFd::new(lifeline, PollFlags::IN));
+        fds.extend(lifeline);
+        let hosts_at = fds.len();
+        fds.extend(self.hosts.iter().map(|host| PollFd::new(host, PollFlags::IN)));
+        let feed_at = fds.len();
+        fds.extend(self.engine.feed.as_ref().and_then(Feed::interest));
+        let output_at = fds.len();
+        fds.extend(self.capture.iter().flat_map(|capture| capture.interest(hears)));
+        let control_at = fds.len();
+        fds.extend(self.control.interest());
+        if self.control.has_host() {
+            fds.extend(
+                self.engine.cage.birth_news().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+            );
+        }
+        if poll(&mut fds, wait.as_ref()).is_err() {
+            return;
+        }
+        let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let host_gone = fds[hosts_at..feed_at].iter().any(ready);
+        let feed_ready = fds[feed_at..output_at].iter().any(ready);
+        let output_ready = fds[output_at..control_at].iter().any(ready);
+        let control_ready = fds[control_at..].iter().any(ready);
+        drop(fds);
+        // Nothing queues in front of a stop.
+        if control_ready {
+            self.hear_orders();
+        }
+        if host_gone {
+            self.hosts.clear();
+            self.engine.tell(Input::HostGone);
+            self.hurry();
+        }
+        if let Some(feed) = self.engine.feed.as_mut().filter(|_| feed_ready) {
+            feed.turn();
+        }
+        if output_ready || self.capture.as_ref().is_some_and(|capture| capture.patience().is_some())
+        {
+            self.take_output();
+        }
+    }
+
+    /// How long nothing needs to be done.
+    fn patience(&self) -> Option<Duration> {
+        let engine = self.engine.patience();
+        let progress = self.shows_progress().then_some(PROGRESS_EVERY);
+        // Of a run that is only drained nobody is left to be counted.
+        let counts = !self.engine.state.is_killing() && !self.engine.state.is_over();
+        let roll = self.roll_at.filter(|_| counts);
+        let roll = roll.map(|at| at.since(now()));
+        let behind = self.ledger.as_ref().filter(|ledger| ledger.is_behind()).map(|_| WRITE_AGAIN);
+        let capture = self.capture.as_ref();
+        let drain = self.draining.as_ref().zip(capture);
+        let drain = drain.map(|(draining, capture)| draining.patience(capture, now()));
+        let all = [
+            engine,
+            progress,
+            roll,
+            behind,
+            drain,
+            self.control.patience(),
+            capture.and_then(Capture::patience),
+            self.idling.as_ref().map(Idling::patience),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// Opens a run that has settled to others, and writes down the members of a
+    /// cage that only we could find.
+    fn settle(&mut self) {
+        // The last step needs every moment: a storm is not counted while it is fought.
+        if self.engine.state.is_killing() || self.roll_at.is_none_or(|at| now() < at) {
+            return;
+        }
+        self.open_to_others();
+        let tree = self.engine.cage.kind() == CageKind::Tree;
+        self.roll_at = tree.then(|| now() + ROLL_EVERY);
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| tree) {
+            ledger.census(|known| self.engine.cage.roll(known));
+        }
+    }
+
+    /// From here on others can find it, and give it orders.
+    fn open_to_others(&mut self) {
+        if !self.is_settled {
+            self.is_settled = true;
+            self.write_identities();
+        }
+        if let Some(ledger) = self.ledger.as_mut().filter(|_| !self.control.is_open()) {
+            // Without a socket the run can still be ended, by going around us.
+            let _ = ledger.listen(self.spec).map(|socket| self.control.listen(socket));
+        }
+    }
+}

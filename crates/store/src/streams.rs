@@ -1,0 +1,200 @@
+//! What a run's stdin, stdout and stderr are made of.
+
+use crate::text::Text;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How long output may be silent after the tree is gone before it is closed. Whoever
+/// holds it then is outside the run.
+pub const QUIET: Duration = Duration::from_millis(500);
+/// How long it is drained in all. With the last step it shares the five seconds that
+/// a stop may take beyond its ladder.
+pub const DRAIN_MOST: Duration = Duration::from_secs(4);
+
+/// What the last step and the drain may take together, unless the drain was given more.
+pub const TOGETHER: Duration = Duration::from_secs(5);
+
+/// What a run's streams are made of.
+///
+/// ```
+/// use fullstop_store::{Output, Stdin, Streams};
+///
+/// let streams: Streams = serde_json::from_str("{}")?;
+/// assert_eq!((streams.stdin, streams.output), (Stdin::Inherit, Output::Inherit));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Streams {
+    pub stdin: Stdin,
+    pub output: Output,
+    /// How many bytes each log keeps: its head and its tail.
+    pub log_max: Option<u64>,
+    pub drain: Drain,
+}
+
+/// Where the command reads from.
+///
+/// ```
+/// use fullstop_store::Stdin;
+///
+/// assert_eq!(serde_json::to_string(&Stdin::File("/etc/hosts".into()))?, r#"{"file":"/etc/hosts"}"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stdin {
+    /// Whatever was given to us.
+    #[default]
+    Inherit,
+    Null,
+    /// What others send.
+    Pipe,
+    File(Text),
+}
+
+/// Where the command writes to.
+///
+/// ```
+/// use fullstop_store::{Output, Streams};
+///
+/// assert!(Streams { output: Output::Show, ..Streams::default() }.captures());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Output {
+    /// Whatever was given to us; nothing stands between.
+    #[default]
+    Inherit,
+    /// The run's logs.
+    Log,
+    /// The run's logs, and whatever was given to us.
+    Show,
+    /// A terminal of its own, and the log of that.
+    Terminal { size: Size, fit: Fit },
+}
+
+/// How the terminal's size follows its windows.
+///
+/// ```
+/// use fullstop_store::Fit;
+///
+/// assert_eq!(Fit::default(), Fit::Latest);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fit {
+    /// The window that was last resized, attached, or typed into.
+    #[default]
+    Latest,
+    /// What fits into every window.
+    Smallest,
+    /// It stays as it was made.
+    Fixed,
+}
+
+/// The drain: how long output may outlive the tree.
+///
+/// ```
+/// use fullstop_store::Drain;
+///
+/// let Drain { quiet, most } = Drain::default();
+/// assert!(quiet < most);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    pub quiet: Duration,
+    pub most: Duration,
+}
+
+impl Default for Drain {
+    fn default() -> Drain {
+        Drain { quiet: QUIET, most: DRAIN_MOST }
+    }
+}
+
+impl Drain {
+    pub fn together(self) -> Duration {
+        self.most.max(TOGETHER)
+    }
+}
+
+impl Streams {
+    /// Whether the keeper stands between the command and its output.
+    pub fn captures(&self) -> bool {
+        self.output != Output::Inherit
+    }
+
+    /// How long the last step and the drain may take together.
+    pub fn with_last_step(&self, kill: Duration) -> Duration {
+        if self.captures() { kill.max(self.drain.together()) } else { kill }
+    }
+
+    pub fn terminal(&self) -> Option<(Size, Fit)> {
+        match self.output {
+            Output::Terminal { size, fit } => Some((size, fit)),
+            _ => None,
+        }
+    }
+}
+
+/// A terminal's size, in characters.
+///
+/// ```
+/// use fullstop_store::Size;
+///
+/// let size: Size = "24x80".parse().unwrap();
+/// assert_eq!((size.rows, size.cols), (24, 80));
+/// assert!("0x80".parse::<Size>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    pub rows: u16,
+    pub cols: u16,
+}
+
+impl Size {
+    /// A larger screen costs more to keep than any window shows.
+    pub const LARGEST: Size = Size { rows: 500, cols: 1000 };
+
+    /// As near as it can be had.
+    #[must_use]
+    pub fn within_reason(self) -> Size {
+        Size {
+            rows: self.rows.clamp(1, Size::LARGEST.rows),
+            cols: self.cols.clamp(1, Size::LARGEST.cols),
+        }
+    }
+}
+
+impl Default for Size {
+    /// As terminals have begun since there were terminals.
+    fn default() -> Size {
+        Size { rows: 24, cols: 80 }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.rows, self.cols)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let Size { rows: most_rows, cols: most_cols } = Size::LARGEST;
+        let parsed = text.split_once('x').and_then(|(rows, cols)| {
+            Some(Size { rows: rows.parse().ok()?, cols: cols.parse().ok()? })
+        });
+        match parsed {
+            Some(size) if size == size.within_reason() => Ok(size),
+            _ => {
+                Err(format!("{text:?} is no size: ROWSxCOLS, from 1x1 to {most_rows}x{most_cols}"))
+            }
+        }
+    }
+}
