@@ -11,6 +11,7 @@ use std::process::ExitCode;
 mod terminal {
     pub mod actors;
     pub mod background;
+    pub mod clocks;
     pub mod fullscreen;
     pub mod hangup;
     pub mod inner;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         for register in [
             terminal::interrupt::register,
             terminal::suspend::register,
+            terminal::clocks::register,
             terminal::background::register,
             terminal::pipeline::register,
             terminal::resize::register,

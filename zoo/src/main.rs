@@ -8,12 +8,14 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+mod count;
 mod detach;
 mod disguise;
 mod flood;
 mod fuse;
 mod graceful;
 mod hard;
+mod lend;
 mod lineage;
 #[allow(unsafe_code)]
 mod raw;
@@ -72,6 +74,9 @@ const MEMBERS: &[Member] = &[
 const HELPERS: &[Member] = &[
     ("bystander", tree::bystander),
     ("fuse-serve", fuse::serve),
+    ("lend", lend::lend),
+    ("borrow", lend::borrow),
+    ("count", count::count),
     (detach::BARE_ENV_DAEMON, detach::bare_env_daemon),
     (uid::SUID_CHILD, uid::suid_child),
 ];

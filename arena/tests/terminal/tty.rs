@@ -163,8 +163,13 @@ impl Tty {
 
     /// All that has been on the screen so far.
     pub fn seen(&mut self) -> String {
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+
+    /// The same, byte by byte.
+    pub fn bytes(&mut self) -> &[u8] {
         self.read_what_is_there();
-        String::from_utf8_lossy(&self.seen).into_owned()
+        &self.seen
     }
 
     /// What has come behind what was expected, so far.
