@@ -19,6 +19,9 @@ pub struct Plan {
     /// The hostile programs; without them no survivors are counted.
     pub zoo: Option<PathBuf>,
     pub contenders: Vec<Contender>,
+    pub capturers: Vec<Capturer>,
+    /// The multiplexer beside which keys are timed.
+    pub tmux: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +32,12 @@ pub enum Part {
     Memory,
     Survivors,
     Records,
+    Output,
 }
 
 impl Part {
-    pub const ALL: [Self; 5] =
-        [Self::Spawn, Self::Stop, Self::Memory, Self::Survivors, Self::Records];
+    pub const ALL: [Self; 6] =
+        [Self::Spawn, Self::Stop, Self::Memory, Self::Survivors, Self::Records, Self::Output];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -42,6 +46,7 @@ impl Part {
             Self::Memory => "memory",
             Self::Survivors => "survivors",
             Self::Records => "records",
+            Self::Output => "output",
         }
     }
 }
@@ -53,6 +58,7 @@ pub struct Bits {
     pub true_: PathBuf,
     pub tree: PathBuf,
     pub floor: PathBuf,
+    pub flood: PathBuf,
 }
 
 /// One way of running a command.
@@ -108,4 +114,31 @@ impl Contender {
     pub fn is_prefix(&self) -> bool {
         self.host.is_none() && !self.prefix.is_empty()
     }
+}
+
+/// One way of getting what a command prints into a file.
+///
+/// Both scripts are for `sh`; their words (`"$@"`) are the command, and everything
+/// they write is below `$DIR`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Capturer {
+    pub name: String,
+    pub role: CaptureRole,
+    /// Not timed: starts the server that captures, if there is one.
+    pub before: Option<String>,
+    /// Starts the command; returns when it is over, where one can wait for that.
+    pub script: String,
+    /// How it captures, if that is not obvious.
+    pub note: Option<String>,
+    /// Why it is not in the race.
+    pub missing: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaptureRole {
+    /// `flood | cat > file`: what everybody is measured by.
+    Cat,
+    Start,
+    Peer,
 }

@@ -10,6 +10,7 @@ pub struct Results {
     pub memory: Vec<Memory>,
     pub survivors: Vec<Survivors>,
     pub records: Records,
+    pub output: Output,
     /// What could not be measured, and why.
     pub failures: Vec<Failure>,
 }
@@ -202,6 +203,41 @@ pub struct Sweep {
     /// Commands of the lost run that were alive after it, and names in `live/`.
     pub left: usize,
 }
+
+/// What capturing and showing output costs.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Output {
+    /// Where the output went: the type of the filesystem.
+    pub filesystem: String,
+    /// How much a flood was.
+    pub bytes: u64,
+    pub captures: Vec<Capture>,
+    pub keys: Vec<Keys>,
+    /// Of idle runs whose output is captured.
+    pub memory: Vec<Memory>,
+}
+
+/// Floods, captured into a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Capture {
+    pub capturer: String,
+    /// From the flood's first instruction until its last byte was in the file.
+    pub flow: Sample,
+    /// From the order until the flood was known to be over, and all was in the file.
+    pub whole: Sample,
+    /// Processor time of everything but the flood, which needs a cgroup to be known.
+    pub cpu: Option<Sample>,
+}
+
+/// The key that is typed into a terminal, until the command's answer is seen.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Keys {
+    pub way: String,
+    pub sample: Sample,
+}
+
+/// A terminal with nothing in between.
+pub const BARE: &str = "a bare pty";
 
 #[cfg(test)]
 mod tests {

@@ -22,6 +22,10 @@ pub const TESTS: &[Need] = &[
     need("mkfs.ext4", "e2fsprogs", "the frozen filesystem"),
     need("strace", "strace", "fault injection"),
     need("bash", "bash", "the terminal tests, the completions"),
+    need("vi", "vim-tiny", "an editor on the terminal of a run"),
+    need("nano", "nano", "another editor there"),
+    need("less", "less", "a pager there"),
+    need("htop", "htop", "a monitor there"),
     need("zsh", "zsh", "the completions for zsh"),
     need("fish", "fish", "the completions for fish"),
     need("groff", "groff-base", "the man pages"),
@@ -34,6 +38,7 @@ pub const PEERS: &[Need] = &[
     need("dumb-init", "dumb-init", "the row of dumb-init"),
     need("bwrap", "bubblewrap", "the row of bubblewrap"),
     need("timeout", "coreutils", "the row of timeout"),
+    need("tmux", "tmux", "the row of tmux"),
 ];
 
 /// Where a program is: in `PATH`, or where root's programs are, which are not

@@ -1,9 +1,9 @@
-// execa in the two shapes the bench knows.
+// execa in the shapes the bench knows.
 //
 // `peer.js run CMD…` stands in front of a command and stops it, on SIGTERM, by
 // `kill` with execa's own escalation. `peer.js serve` spawns the tab-separated
 // command lines it reads and answers each with two readings of the monotonic
-// clock.
+// clock. `peer.js capture FILE CMD…` runs a command and writes what it prints to FILE.
 
 import process from 'node:process';
 import readline from 'node:readline';
@@ -34,5 +34,11 @@ async function serve() {
 	}
 }
 
+async function capture([file, program, ...args]) {
+	const stdio = ['ignore', {file}, 'inherit'];
+	const {exitCode} = await execa(program, args, {...options, stdio, buffer: false});
+	process.exit(exitCode ?? 1);
+}
+
 const [mode, ...rest] = process.argv.slice(2);
-await (mode === 'run' ? run(rest) : serve());
+await {run, serve, capture}[mode](rest);

@@ -3,10 +3,13 @@
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::io::Errno;
 use rustix::process::{WaitOptions, wait};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::{Outcome, cgroup};
 
@@ -40,6 +43,24 @@ pub fn in_namespace(init: &[&str], errand: &[&str]) -> Command {
     let mut command = Command::new(NAMESPACE[0]);
     command.args(&NAMESPACE[1..]).arg(&this).args(init).arg(&this).args(errand);
     command
+}
+
+/// One errand in a pid namespace of its own, and its answer.
+pub fn send<T: DeserializeOwned>(
+    name: &str,
+    errand: &impl Serialize,
+    answer: &Path,
+    scratch: &Path,
+) -> Outcome<T> {
+    let file = scratch.join(format!("{name}.json"));
+    std::fs::write(&file, serde_json::to_vec(errand)?)?;
+    // An answer that is here already is the answer to another question.
+    let _ = std::fs::remove_file(answer);
+    let output = in_namespace(&["init"], &[name, &file.display().to_string()]).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().into());
+    }
+    Ok(serde_json::from_slice(&std::fs::read(answer)?)?)
 }
 
 /// Process 1: starts the command, reaps whatever ends, ends with the command.

@@ -3,10 +3,12 @@
 //!
 //! `enclose` makes a cgroup that is thrown away afterwards and enters a new pid
 //! namespace; `init` is process 1 of that namespace and reaps; `measure` does
-//! the work. `weigh`, `hunt`, `crowd` and `lost` are single errands of `measure`, each inside
-//! one more pid namespace, since they leave processes behind on purpose.
+//! the work. `weigh`, `hunt`, `crowd`, `lost`, `capture` and `keys` are single errands of
+//! `measure`, each inside one more pid namespace, since they leave processes behind on
+//! purpose.
 #![forbid(unsafe_code)]
 
+mod capture;
 mod cgroup;
 mod child;
 mod crowd;
@@ -14,10 +16,13 @@ mod enclose;
 mod ended;
 mod fifo;
 mod hunt;
+mod keys;
 mod level;
 mod lost;
 mod memory;
+mod output;
 mod proc;
+mod pty;
 mod records;
 mod spawn;
 mod stop;
@@ -48,6 +53,8 @@ fn main() -> ExitCode {
         ["hunt", errand] => hunt::hunt(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         ["crowd", errand] => crowd::crowd(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         ["lost", errand] => lost::lost(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        ["capture", errand] => capture::capture(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        ["keys", errand] => keys::keys(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         [lost::RAW_READ] => lost::raw_read().map(|()| ExitCode::SUCCESS),
         _ => Err("this program is started by `cargo xtask bench`".into()),
     };
@@ -77,6 +84,7 @@ fn measure(plan: &Path, results: &Path) -> Outcome<()> {
             Part::Memory => memory::measure(&plan, &mut found),
             Part::Survivors => survivors::measure(&plan, &mut found)?,
             Part::Records => records::measure(&plan, &mut found)?,
+            Part::Output => output::measure(&plan, cgroup.as_deref(), &mut found),
         }
     }
     std::fs::write(results, serde_json::to_vec_pretty(&found)?)?;

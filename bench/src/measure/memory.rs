@@ -3,9 +3,8 @@
 use fullstop_bench::plan::{Contender, Plan};
 use fullstop_bench::results::{Failure, Memory, Results};
 
-use crate::Outcome;
-use crate::enclose::in_namespace;
 use crate::weigh::{Errand, Weight};
+use crate::{Outcome, enclose};
 
 const RUNS: usize = 100;
 const RUNS_QUICK: usize = 20;
@@ -35,18 +34,12 @@ pub fn measure(plan: &Plan, found: &mut Results) {
 fn one(plan: &Plan, contender: &Contender, runs: usize) -> Outcome<Weight> {
     let errand = Errand {
         prefix: contender.prefix_at_once.clone(),
+        stop: None,
         env: contender.env.clone(),
         tree: plan.bits.tree.clone(),
         fifo: plan.scratch.join("idle"),
         runs,
         answer: plan.scratch.join("weight.json"),
     };
-    let file = plan.scratch.join("weigh.json");
-    std::fs::write(&file, serde_json::to_vec(&errand)?)?;
-    let _ = std::fs::remove_file(&errand.answer);
-    let status = in_namespace(&["init"], &["weigh", &file.display().to_string()]).status()?;
-    if !status.success() {
-        return Err(format!("weighing ended with {status}").into());
-    }
-    Ok(serde_json::from_slice(&std::fs::read(&errand.answer)?)?)
+    enclose::send("weigh", &errand, &errand.answer, &plan.scratch)
 }

@@ -8,9 +8,8 @@ use fullstop_bench::{clock, disk};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::enclose::in_namespace;
 use crate::spawn::race;
-use crate::{Outcome, crowd, ended, lost};
+use crate::{Outcome, crowd, enclose, ended, lost};
 
 const KINDS: [SpawnKind; 2] = [SpawnKind::Exit, SpawnKind::ExitSystem];
 
@@ -116,16 +115,7 @@ fn send<T: DeserializeOwned>(
     plan: &Plan,
     found: &mut Results,
 ) -> Option<T> {
-    let sent = || -> Outcome<T> {
-        let file = plan.scratch.join(format!("{name}.json"));
-        std::fs::write(&file, serde_json::to_vec(errand)?)?;
-        let output = in_namespace(&["init"], &[name, &file.display().to_string()]).output()?;
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).trim().into());
-        }
-        Ok(serde_json::from_slice(&std::fs::read(answer)?)?)
-    };
-    sent()
+    enclose::send(name, errand, answer, &plan.scratch)
         .map_err(|error| {
             let (contender, part) = ("fullstop".to_owned(), format!("records, {name}"));
             found.failures.push(Failure { contender, part, why: error.to_string() });

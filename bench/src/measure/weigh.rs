@@ -2,12 +2,13 @@
 //! is not the command, stop them.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use crate::child::Watched;
+use crate::child::{Watched, command};
 use crate::fifo::Fifo;
 use crate::{Outcome, proc};
 
@@ -18,6 +19,9 @@ const SETTLE: Duration = Duration::from_millis(500);
 #[derive(Serialize, Deserialize)]
 pub struct Errand {
     pub prefix: Vec<String>,
+    /// The words that end runs whose prefix does not stay with them. Without, the
+    /// prefix is told to stop.
+    pub stop: Option<Vec<String>>,
     pub env: Vec<(String, String)>,
     pub tree: PathBuf,
     pub fifo: PathBuf,
@@ -38,7 +42,12 @@ pub fn weigh(errand: &Path) -> Outcome<()> {
     let words = [errand.prefix.as_slice(), &idle].concat();
     let mut runs = Vec::new();
     for _ in 0..errand.runs {
-        runs.push(Watched::spawn(&words, &errand.env)?);
+        let mut command = command(&words, &errand.env)?;
+        if errand.stop.is_some() {
+            // It says what it has started, which nobody wants to know here.
+            command.stdout(Stdio::null());
+        }
+        runs.push(Watched::start(command)?);
     }
     for _ in 0..errand.runs {
         fifo.read_line(PATIENCE)?;
@@ -55,7 +64,10 @@ pub fn weigh(errand: &Path) -> Outcome<()> {
     #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
     let weight = Weight { processes, pss_kib_per_run: total as f64 / errand.runs as f64 };
     std::fs::write(&errand.answer, serde_json::to_vec(&weight)?)?;
-    stop_in_order(runs)
+    match &errand.stop {
+        Some(words) => stop_by(words, &errand.env),
+        None => stop_in_order(runs),
+    }
 }
 
 /// The namespace's end would kill them as well, but only they can remove what
@@ -71,4 +83,9 @@ fn stop_in_order(runs: Vec<Watched>) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+fn stop_by(words: &[String], env: &[(String, String)]) -> Outcome<()> {
+    let status = command(words, env)?.stdout(Stdio::null()).status()?;
+    if status.success() { Ok(()) } else { Err(format!("stopping ended with {status}").into()) }
 }

@@ -1,7 +1,7 @@
 //! The acceptance figures: what was promised, what was measured.
 
-use fullstop_bench::plan::{Contender, Role};
-use fullstop_bench::results::{FLOOR_PROGRAM, FLOORS, Results, Sample, SpawnKind};
+use fullstop_bench::plan::{CaptureRole, Capturer, Contender, Role};
+use fullstop_bench::results::{FLOOR_PROGRAM, FLOORS, Output, Results, Sample, SpawnKind};
 use serde::Serialize;
 
 const STOP_CGROUP: f64 = 1.2;
@@ -13,6 +13,9 @@ const PSS_KIB: f64 = 512.0;
 /// The one promise that is a time: nobody likes to wait for a list.
 const PS_MS: f64 = 200.0;
 const SWEEP: f64 = 1.2;
+/// Of the time that `cat` takes: four fifths of its speed.
+const CAPTURE: f64 = 1.25;
+const CAPTURE_CPU: f64 = 1.0;
 /// The counters are the whole machine's, and something else always moves.
 const KEPT_PERCENT: f64 = 5.0;
 
@@ -95,7 +98,7 @@ impl<'a> Cast<'a> {
     }
 }
 
-pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
+pub fn figures(contenders: &[Contender], capturers: &[Capturer], results: &Results) -> Vec<Figure> {
     let cast = Cast::new(contenders, results);
     let mut figures = Vec::new();
     for (role, cage, at_most) in
@@ -151,6 +154,7 @@ pub fn figures(contenders: &[Contender], results: &Results) -> Vec<Figure> {
         figures.push(figure(format!("survivors, {name}"), "processes", survivors, 0.0));
     }
     records(&cast, &mut figures);
+    output(capturers, results, &mut figures);
     figures
 }
 
@@ -195,6 +199,38 @@ fn records(cast: &Cast, figures: &mut Vec<Figure>) {
     figures.push(figure("left over by the sweep of a lost run".to_owned(), "of it", left, 0.0));
 }
 
+fn output(capturers: &[Capturer], results: &Results, figures: &mut Vec<Figure>) {
+    let start = capturers.iter().find(|capturer| capturer.role == CaptureRole::Start);
+    let ratios = start.and_then(|start| to_cat(capturers, &results.output, &start.name));
+    let whole = ratios.as_ref().map(|ratios| ratios.whole);
+    let what = "a flood captured by start, order to end, against cat > file";
+    figures.push(figure(what.to_owned(), "×", whole, CAPTURE));
+    let cpu = ratios.as_ref().and_then(|ratios| ratios.cpu);
+    let what = "processor time to capture a flood by start, against cat > file";
+    figures.push(figure(what.to_owned(), "×", cpu, CAPTURE_CPU));
+    let memory = results.output.memory.iter().find(|row| row.contender == "fullstop start");
+    let what = "PSS of keeper and guard, fullstop start, idle".to_owned();
+    figures.push(figure(what, "KiB", memory.map(|row| row.pss_kib_per_run), PSS_KIB));
+}
+
+/// What capturing takes, against `cat`.
+pub struct ToCat {
+    pub flow: f64,
+    pub whole: f64,
+    pub cpu: Option<f64>,
+}
+
+pub fn to_cat(capturers: &[Capturer], output: &Output, name: &str) -> Option<ToCat> {
+    let of = |name: &str| output.captures.iter().find(|row| row.capturer == name);
+    let cat = capturers.iter().find(|capturer| capturer.role == CaptureRole::Cat)?;
+    let (row, cat) = (of(name)?, of(&cat.name)?);
+    Some(ToCat {
+        flow: row.flow.ratio_to(&cat.flow),
+        whole: row.whole.ratio_to(&cat.whole),
+        cpu: row.cpu.zip(cat.cpu).map(|(row, cat)| row.ratio_to(&cat)),
+    })
+}
+
 fn figure(what: String, unit: &'static str, measured: Option<f64>, at_most: f64) -> Figure {
     Figure { what, unit, measured, at_most, pass: measured.map(|measured| measured <= at_most) }
 }
@@ -231,7 +267,7 @@ mod tests {
             stop: vec![stop(FLOORS[0], 20), stop(FLOORS[1], 10), stop("fullstop", 13)],
             ..Results::default()
         };
-        let figures = figures(&[contender], &results);
+        let figures = figures(&[contender], &[], &results);
         let judged = figures.iter().find(|figure| figure.what.contains("of 100, cgroup")).unwrap();
         assert_eq!(judged.pass, Some(false));
         assert!((judged.measured.unwrap() - 1.3).abs() < 1e-9);

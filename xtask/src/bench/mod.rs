@@ -3,6 +3,8 @@
 //! Here everything is built, installed, shown and judged; what is timed is
 //! timed by `bench-measure`, in a closed world of its own.
 
+mod capturers;
+mod flow;
 mod judge;
 mod kept;
 mod peers;
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fullstop_bench::disk;
-use fullstop_bench::plan::{Bits, Contender, Part, Plan, Role};
+use fullstop_bench::plan::{Bits, Capturer, Contender, Part, Plan, Role};
 use fullstop_bench::results::Results;
 use serde::Serialize;
 
@@ -72,6 +74,7 @@ fn part(name: &str) -> Outcome<Part> {
 struct Report<'a> {
     quick: bool,
     contenders: &'a [Contender],
+    capturers: &'a [Capturer],
     results: &'a Results,
     figures: &'a [judge::Figure],
 }
@@ -88,10 +91,18 @@ pub fn run(options: &Options) -> Outcome<bool> {
     let scratch = fresh_dir(&workshop.join("scratch"))?;
     let state = state_dir(&scratch)?;
     let fullstop = program(&programs, "fullstop")?;
-    // Records are compared with tini alone; nobody else need be built for that.
-    let peers = match options.parts.as_slice() {
-        [Part::Records] => peers::prefixes(),
-        _ => peers::all(&root(), &workshop),
+    // Records are compared with tini alone, and output with others; nobody else need
+    // be built for that.
+    let few = |part: &Part| matches!(part, Part::Records | Part::Output);
+    let peers = if options.parts.iter().all(few) {
+        peers::prefixes()
+    } else {
+        peers::all(&root(), &workshop)
+    };
+    let capturers = if options.parts.contains(&Part::Output) {
+        capturers::all(&fullstop, &root(), &workshop)
+    } else {
+        Vec::new()
     };
     let plan = Plan {
         quick: options.quick,
@@ -103,9 +114,12 @@ pub fn run(options: &Options) -> Outcome<bool> {
             true_: program(&programs, "bench-true")?,
             tree: program(&programs, "bench-tree")?,
             floor: program(&programs, "bench-floor")?,
+            flood: program(&programs, "bench-flood")?,
         },
         zoo: Some(program(&programs, "zoo")?),
         contenders: contenders(&fullstop, &state, peers),
+        capturers,
+        tmux: needs::find("tmux"),
         fullstop,
     };
     let results = measure(&program(&programs, "bench-measure")?, &plan);
@@ -113,8 +127,8 @@ pub fn run(options: &Options) -> Outcome<bool> {
     std::fs::remove_dir_all(&state)?;
     let results = results?;
     std::fs::remove_dir_all(&scratch)?;
-    let figures = judge::figures(&plan.contenders, &results);
-    let text = show::markdown(&plan.contenders, &results, &figures, options.quick);
+    let figures = judge::figures(&plan.contenders, &plan.capturers, &results);
+    let text = show::markdown(&plan, &results, &figures);
     println!("{text}");
     let markdown = options.markdown.clone().unwrap_or(target.join("bench.md"));
     let json = options.json.clone().unwrap_or(target.join("bench.json"));
@@ -122,6 +136,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     let report = Report {
         quick: options.quick,
         contenders: &plan.contenders,
+        capturers: &plan.capturers,
         results: &results,
         figures: &figures,
     };

@@ -15,7 +15,7 @@ pub fn all(root: &Path, workshop: &Path) -> Vec<Contender> {
     let mut peers = prefixes();
     peers.extend(rust(&sources, workshop));
     peers.push(library("execa", node(&sources.join("execa"), workshop)));
-    peers.push(library("psutil", python(&sources.join("psutil"), workshop)));
+    peers.push(library("psutil", psutil(&sources.join("psutil"), workshop)));
     peers
 }
 
@@ -77,7 +77,7 @@ fn rust(sources: &Path, workshop: &Path) -> Vec<Contender> {
         .into()
 }
 
-fn node(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
+pub fn node(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
     let dir = workshop.join("execa");
     std::fs::create_dir_all(&dir)?;
     for file in ["package.json", "peer.js"] {
@@ -90,16 +90,23 @@ fn node(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
     Ok(vec!["node".to_owned(), dir.join("peer.js").display().to_string()])
 }
 
-fn python(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
+fn psutil(sources: &Path, workshop: &Path) -> Outcome<Vec<String>> {
+    let python = python(workshop, "psutil")?;
+    Ok(vec![python, sources.join("peer.py").display().to_string()])
+}
+
+/// The bench's own Python, with this package.
+pub fn python(workshop: &Path, package: &str) -> Outcome<String> {
     let python = workshop.join("venv/bin/python");
     if !python.exists() {
         one_command("python3 -m venv venv", workshop)?;
     }
-    let installed = [python.display().to_string()];
-    if !succeeds(&mut quiet(&installed, &["-c", "import psutil"])) {
-        one_command("venv/bin/python -m pip install --quiet psutil", workshop)?;
+    let python = python.display().to_string();
+    let import = format!("import {package}");
+    if !succeeds(&mut quiet(std::slice::from_ref(&python), &["-c", &import])) {
+        one_command(&format!("venv/bin/python -m pip install --quiet {package}"), workshop)?;
     }
-    Ok(vec![python.display().to_string(), sources.join("peer.py").display().to_string()])
+    Ok(python)
 }
 
 /// A library, in a program that knows `run CMD…` and `serve`.
@@ -121,7 +128,7 @@ fn library(name: &str, program: Outcome<Vec<String>>) -> Contender {
     }
 }
 
-fn one_command(line: &str, dir: &Path) -> Outcome<()> {
+pub fn one_command(line: &str, dir: &Path) -> Outcome<()> {
     let words: Vec<&str> = line.split(' ').collect();
     let output = Command::new(words[0])
         .args(&words[1..])

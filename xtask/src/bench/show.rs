@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use fullstop_bench::plan::{Contender, Role};
+use fullstop_bench::plan::{Contender, Plan, Role};
 use fullstop_bench::results::{FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Results, SpawnKind};
 
 use super::judge::{Cast, Figure};
@@ -11,12 +11,8 @@ pub const NOTHING: &str = "–";
 /// With more than this going on beside the bench, its figures are noise.
 const BUSY_PERCENT: u64 = 10;
 
-pub fn markdown(
-    contenders: &[Contender],
-    results: &Results,
-    figures: &[Figure],
-    quick: bool,
-) -> String {
+pub fn markdown(plan: &Plan, results: &Results, figures: &[Figure]) -> String {
+    let Plan { contenders, capturers, quick, .. } = plan;
     let cast = Cast::new(contenders, results);
     let mut text = String::new();
     let machine = &results.machine;
@@ -33,7 +29,7 @@ pub fn markdown(
         let busy = machine.busy_percent;
         let _ = write!(text, " **The machine was {busy} % busy with other things: mostly noise.**");
     }
-    if quick {
+    if *quick {
         text += " **A quick run: not to be quoted.**";
     }
     text += "\n\n";
@@ -42,6 +38,7 @@ pub fn markdown(
     text += &peers_stopping(contenders, results, &cast);
     text += &animals(contenders, results);
     text += &super::kept::markdown(contenders, results, &cast);
+    text += &super::flow::markdown(capturers, results);
     text += &notes(contenders, results);
     text += &verdicts(figures);
     text
@@ -258,6 +255,8 @@ fn verdicts(figures: &[Figure]) -> String {
 mod tests {
     use super::*;
     use crate::bench::judge::figures;
+    use fullstop_bench::plan::{Bits, CaptureRole, Capturer};
+    use std::path::PathBuf;
 
     fn contender(name: &str, role: Role) -> Contender {
         Contender {
@@ -272,15 +271,41 @@ mod tests {
         }
     }
 
+    fn capturer(name: &str, role: CaptureRole, missing: Option<String>) -> Capturer {
+        let (name, script) = (name.to_owned(), String::new());
+        Capturer { name, role, before: None, script, note: None, missing }
+    }
+
+    fn plan(contenders: Vec<Contender>) -> Plan {
+        let no = PathBuf::new;
+        Plan {
+            quick: true,
+            parts: Vec::new(),
+            scratch: no(),
+            state: no(),
+            fullstop: no(),
+            bits: Bits { stamp: no(), true_: no(), tree: no(), floor: no(), flood: no() },
+            zoo: None,
+            contenders,
+            capturers: vec![
+                capturer("cat", CaptureRole::Cat, None),
+                capturer("absent", CaptureRole::Peer, Some("there is no such thing".to_owned())),
+            ],
+            tmux: None,
+        }
+    }
+
     #[test]
     fn every_row_has_a_cell_for_every_column() {
         let mut absent = contender("absent", Role::Peer);
         absent.missing = Some("it is not installed".to_owned());
-        let contenders = [contender("posix_spawn", Role::Floor), absent];
-        let results = Results::default();
-        let figures = figures(&contenders, &results);
-        let text = markdown(&contenders, &results, &figures, true);
+        let plan = plan(vec![contender("posix_spawn", Role::Floor), absent]);
+        let mut results = Results::default();
+        results.output.filesystem = "ext4".to_owned();
+        let figures = figures(&plan.contenders, &plan.capturers, &results);
+        let text = markdown(&plan, &results, &figures);
         assert!(text.contains("not here: it is not installed"));
+        assert!(text.contains("not here: there is no such thing"));
         let mut width = 0;
         for line in text.lines() {
             let cells = line.matches('|').count();
@@ -291,7 +316,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_no_pass() {
-        let figures = figures(&[contender("f", Role::FullstopCgroup)], &Results::default());
+        let plan = plan(vec![contender("f", Role::FullstopCgroup)]);
+        let figures = figures(&plan.contenders, &plan.capturers, &Results::default());
         assert!(figures.iter().all(|figure| figure.pass.is_none()));
         assert!(!verdicts(&figures).contains("pass"));
     }
