@@ -6,9 +6,10 @@ use super::cpu::{Used, used_below};
 use super::groups::own_group;
 use super::held::Held;
 use super::kin::{below, dead_children, survey};
-use super::last::{LastStep, raise_priority};
+use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
+use super::turn::raise_priority;
 use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Look, Round, SpawnError, plain};
 use fullstop_core::identity::Identity;
@@ -60,6 +61,8 @@ pub struct LinuxCage {
     /// The process group the leader began in.
     pgid: i32,
     walked: Option<Instant>,
+    /// We have asked to go first.
+    hurried: bool,
     last_death: Instant,
     last: LastStep,
     used: Used,
@@ -111,6 +114,7 @@ impl LinuxCage {
             leader,
             pgid,
             walked: None,
+            hurried: false,
             last_death: Instant::now(),
             last: LastStep::default(),
             used: Used::default(),
@@ -191,11 +195,16 @@ impl LinuxCage {
         }
     }
 
-    /// The kill loop's one round without a cgroup: parents first, each on sight.
-    fn kill_tree(&mut self) -> Round {
-        if self.walked.replace(Instant::now()).is_none() {
+    /// Whoever walks over a storm has to be let in.
+    fn hurry(&mut self) {
+        if !std::mem::replace(&mut self.hurried, true) {
             raise_priority();
         }
+    }
+
+    /// The kill loop's one round without a cgroup: parents first, each on sight.
+    fn kill_tree(&mut self) -> Round {
+        self.walked = Some(Instant::now());
         let round = self.last.round();
         // Held, and so killed, whatever /proc shows.
         let _ = self.leader().map(|leader| leader.send(Signal::KILL));
@@ -362,6 +371,9 @@ impl Cage for LinuxCage {
 
     fn signal(&mut self, signal: Signal, whom: Whom) -> Round {
         let own = rustix::process::getpid().as_raw_pid();
+        if whom != Whom::Leader {
+            self.hurry();
+        }
         match whom {
             Whom::Leader => {
                 let alive = self.alive();
@@ -382,6 +394,7 @@ impl Cage for LinuxCage {
     }
 
     fn kill(&mut self) -> Round {
+        self.hurry();
         if let Some(survivors) = &self.followed {
             let _ = self.cgroup.as_ref().map(Cgroup::kill);
             let signalled = survivors.iter().filter(|held| held.send(Signal::KILL).is_ok()).count();

@@ -42,14 +42,6 @@ struct Storm {
     last_birth: Instant,
 }
 
-/// The last step races with forks: whoever may, goes first. Others are told no,
-/// and race all the same.
-pub fn raise_priority() {
-    let _ = rustix::process::setpriority_process(None, -20);
-    // Where sessions are scheduled as groups, it is the group's turn that counts.
-    let _ = std::fs::write("/proc/self/autogroup", "-20");
-}
-
 #[derive(Debug)]
 pub struct LastStep {
     /// Who has been killed and not reaped by us yet: one look is enough for a while.

@@ -27,6 +27,7 @@ mod stdio;
 mod syscall;
 #[cfg(test)]
 mod testing;
+mod turn;
 mod view;
 mod wait;
 
@@ -46,5 +47,6 @@ pub use program::candidates;
 pub use remains::{Clues, Marked, Remains, cgroup_of, last_born, members};
 pub use secret::secret;
 pub use signals::{Heard, Mask, Signals, die_of, hold, leave, shield, stop_self_by};
+pub use turn::ask_for_short_turns;
 pub use view::{Process, below, inside};
 pub use wait::{Change, Waited, has_children, wait_any, wait_for};

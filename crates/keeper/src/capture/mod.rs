@@ -196,7 +196,7 @@ impl Capture {
             pipe.close();
         }
         if let Some(tty) = &mut self.tty {
-            tty.close();
+            tty.finish();
         }
     }
 }

@@ -118,6 +118,18 @@ impl Tty {
         self.slave = None;
     }
 
+    /// Nobody is waited for any more: what it still holds is in the log at least.
+    pub fn finish(&mut self) {
+        let mut bytes = 0;
+        while bytes < TURN {
+            match self.step() {
+                0 => break,
+                moved => bytes += moved,
+            }
+        }
+        self.close();
+    }
+
     /// It is not read while its screen or its owner has to catch up. Last words are not
     /// lost for a picture of them.
     fn is_held_up(&self) -> bool {

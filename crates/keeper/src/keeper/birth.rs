@@ -13,8 +13,8 @@ use crate::notes::Notes;
 use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
-    Blueprint, Held, LinuxCage, Mask, Origin, Signals, candidates, close_all_but, disguise, leave,
-    now, null_over, raise_descriptor_limit, secret,
+    Blueprint, Held, LinuxCage, Mask, Origin, Signals, ask_for_short_turns, candidates,
+    close_all_but, disguise, leave, now, null_over, raise_descriptor_limit, secret,
 };
 use fullstop_cage::{Command, Source, plain};
 use fullstop_core::clocks::Clocks;
@@ -245,6 +245,7 @@ impl Keeper<'_> {
         self.let_go();
         self.spec.secrets.drain(..).for_each(Secret::wipe);
         raise_descriptor_limit();
+        ask_for_short_turns();
         self.write_birth();
         woken
     }
