@@ -18,8 +18,8 @@ use crate::sink::Sink;
 use crate::spec::{Ground, Loudness, Secret, Spec, cgroup_name};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
-    Blueprint, Change, Fork, Held, Mask, Signals, Waited, close_all_but, fork, now, null_over,
-    wait_for,
+    Blueprint, Change, Fork, Held, Mask, Signals, Waited, ask_for_short_turns, close_all_but, fork,
+    now, null_over, wait_for,
 };
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Leader, State};
@@ -176,6 +176,8 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         give_up,
     };
     guard.let_go();
+    // It must be let in even to die: its death is what its keeper waits for.
+    ask_for_short_turns();
     Ok(guard)
 }
 
