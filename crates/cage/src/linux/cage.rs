@@ -5,7 +5,7 @@ use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::{below, dead_children, survey};
+use super::kin::{below, dead_children, survey, survey_until};
 use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
@@ -256,10 +256,14 @@ impl LinuxCage {
         /// Whoever lives so shortly that all are dead when looked at has left its
         /// children to us meanwhile: they are there when looked at again.
         const LOOKS: usize = 8;
+        /// Half the shortest patience: a storm that cannot be counted in this time is
+        /// not asked as a whole, or it would never be killed.
+        const LONGEST: Duration = Duration::from_millis(250);
+        let until = Instant::now() + LONGEST;
         let mut members = Vec::new();
         let mut seen = HashSet::new();
         for _ in 0..LOOKS {
-            survey(|held, stat| {
+            survey_until(until, |held, stat| {
                 if stat.is_alive() && seen.insert(stat.pid) {
                     members.extend(held.keep().filter(|_| meant(stat)));
                 }
@@ -268,7 +272,7 @@ impl LinuxCage {
                 break;
             }
         }
-        for held in self.others_inside(&seen) {
+        for held in self.others_inside(&seen, until) {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
                 seen.insert(stat.pid);
                 members.extend(Some(held).filter(|_| meant(&stat)));
@@ -280,9 +284,10 @@ impl LinuxCage {
 
     /// Members of our cgroup who do not descend from us: a process that entered
     /// another pid namespace leaves its orphans to strangers.
-    fn others_inside(&self, seen: &HashSet<i32>) -> Vec<Held> {
+    fn others_inside(&self, seen: &HashSet<i32>, until: Instant) -> Vec<Held> {
         let Some(cgroup) = &self.cgroup else { return Vec::new() };
         let others = cgroup.procs().into_iter().filter(|pid| !seen.contains(pid));
+        let others = others.take_while(|_| Instant::now() < until);
         others.filter_map(|pid| Held::inside(pid, |pid| cgroup.procs().contains(&pid))).collect()
     }
 

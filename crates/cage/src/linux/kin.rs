@@ -6,6 +6,7 @@ use rustix::process::getpid;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 /// Who is whose child at this instant.
 pub enum Kin {
@@ -74,6 +75,15 @@ pub fn walk<T>(look: impl Fn(&Held) -> Option<(u32, T)>, mut visit: impl FnMut(&
 /// As [`walk`], with what /proc says of each.
 pub fn survey(mut visit: impl FnMut(&Held, &Stat)) {
     let look = |held: &Held| held.stat().map(|stat| (stat.threads, stat));
+    walk(look, |held, stat| visit(held, &stat));
+}
+
+/// As [`survey`], until then: whoever was not looked at by that time is passed over.
+pub fn survey_until(until: Instant, mut visit: impl FnMut(&Held, &Stat)) {
+    let look = |held: &Held| {
+        let late = Instant::now() >= until;
+        held.stat().filter(|_| !late).map(|stat| (stat.threads, stat))
+    };
     walk(look, |held, stat| visit(held, &stat));
 }
 
