@@ -8,7 +8,7 @@ use fullstop_cage::{Cage, Command, Round, SpawnError};
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Exit, Moment};
+use fullstop_core::words::{Exit, Moment, Reason};
 use rustix::time::Timespec;
 use std::mem::replace;
 use std::time::Duration;
@@ -186,7 +186,9 @@ impl<C: Cage> Engine<C> {
 
     /// Who is there when the leader is gone.
     fn rest(&mut self, news: &mut News) -> Rest {
-        if self.state.is_killing() {
+        // Naming them takes time that a storm does not leave; and whoever would read it
+        // is gone.
+        if self.state.is_killing() || self.state.reason() == Some(Reason::HostGone) {
             return Rest::Alive;
         }
         for _ in 0..DYING_LOOKS {

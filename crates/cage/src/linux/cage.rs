@@ -256,9 +256,9 @@ impl LinuxCage {
         /// Whoever lives so shortly that all are dead when looked at has left its
         /// children to us meanwhile: they are there when looked at again.
         const LOOKS: usize = 8;
-        /// Half the shortest patience: a storm that cannot be counted in this time is
+        /// A part of the shortest patience: a storm that cannot be counted in this time is
         /// not asked as a whole, or it would never be killed.
-        const LONGEST: Duration = Duration::from_millis(250);
+        const LONGEST: Duration = Duration::from_millis(150);
         let until = Instant::now() + LONGEST;
         let mut members = Vec::new();
         let mut seen = HashSet::new();
