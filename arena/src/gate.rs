@@ -28,12 +28,6 @@ const THREADS: usize = 12;
 /// scheduled, a member cannot be killed), we end it from here this much later.
 const BACKSTOP: Duration = seconds(15);
 
-/// How many scenarios of a suite may fail once. More are no accident.
-const SECOND_CHANCES: usize = 3;
-
-/// Set where nothing may fail even once.
-const STRICT: &str = "FULLSTOP_ARENA_STRICT";
-
 /// The word on the command line by which the executable knows that it is
 /// started as the first process of a world.
 const WORD: &str = "--arena-cell";
@@ -75,29 +69,12 @@ fn trial(scenario: Scenario, base: Option<Arc<Outcome<Base>>>) -> Trial {
         }
         match base.as_deref() {
             Some(Ok(base)) => {
-                let played = play(&scenario, base, scenario.heavy);
-                let played = played.or_else(|why| again_alone(&scenario, base, why));
-                played.map(|()| Completion::Completed).map_err(Failed::from)
+                play(&scenario, base).map(|()| Completion::Completed).map_err(Failed::from)
             }
             Some(Err(error)) => Err(Failed::from(error)),
             None => Err(Failed::from("nothing was prepared")),
         }
     })
-}
-
-/// A promise of a second cannot be judged beside a machine's other work. What has failed
-/// is played again, twice at most, with the machine to itself, and said aloud if it passes then; no
-/// more than a few times in one suite, and never where trust is built (`--repeat`).
-fn again_alone(scenario: &Scenario, base: &Base, why: String) -> Outcome {
-    static FAILED: AtomicUsize = AtomicUsize::new(0);
-    let nth = FAILED.fetch_add(1, Ordering::Relaxed);
-    if nth >= SECOND_CHANCES || std::env::var_os(STRICT).is_some() {
-        return Err(why);
-    }
-    let again = play(scenario, base, true).or_else(|_| play(scenario, base, true));
-    again.map_err(|again| format!("{why}\n--- and again, alone, twice:\n{again}"))?;
-    eprintln!("{}: SHAKY: it passed alone, after it had failed:\n{why}", scenario.name);
-    Ok(())
 }
 
 fn possible_here(needs: &[Need]) -> Result<(), String> {
@@ -108,10 +85,10 @@ fn possible_here(needs: &[Need]) -> Result<(), String> {
     common.iter().chain(needs).try_for_each(|need| need.check())
 }
 
-fn play(scenario: &Scenario, base: &Base, alone: bool) -> Outcome {
+fn play(scenario: &Scenario, base: &Base) -> Outcome {
     static SERIAL: AtomicUsize = AtomicUsize::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let slot = Slots::take(alone);
+    let slot = Slots::take(scenario.heavy);
     let name = format!("fullstop-arena-{}-{serial}", std::process::id());
     // Without a cgroup hierarchy the worlds that need none still open.
     let cgroup = own_cgroup().and_then(|own| own.create(&name)).ok();

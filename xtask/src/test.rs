@@ -160,10 +160,6 @@ fn suite_command(
         .args(&options.args)
         .env("FULLSTOP_BIN", program("fullstop")?)
         .env("ZOO_BIN", program("zoo")?);
-    // Who plays a suite again and again wants to know whether it ever fails.
-    if options.repeat > 1 || options.load {
-        command.env("FULLSTOP_ARENA_STRICT", "1");
-    }
     Ok(command)
 }
 

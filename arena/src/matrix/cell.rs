@@ -100,11 +100,11 @@ impl Cell {
             .context(format!("{} is not ready after {patience:?}", self.member.name))?;
         let parts = self.parts(world, &started, announced)?;
         let seen = look(world, &started, announced, parts.as_ref());
+        let pulled = Instant::now();
         if let Some(parts) = &parts {
             world.note(format!("{parts:?}"));
             self.trigger.pull(parts)?;
         }
-        let pulled = Instant::now();
         let status = self.see_it_end(world, &started, parts.as_ref(), pulled)?;
         let seen = Seen { took: started.at.elapsed(), ..seen };
         started.output.expect_end(seconds(1))?;

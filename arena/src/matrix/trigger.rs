@@ -5,8 +5,7 @@ use std::fmt;
 use rustix::process::Signal;
 
 use super::parts::Parts;
-use crate::{Context, Deadline, Outcome, ensure, pidfd, seconds, send_signal};
-use rustix::event::{PollFd, PollFlags, poll};
+use crate::{Context, Outcome, send_signal};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
@@ -67,28 +66,18 @@ impl Trigger {
             Self::Term => send_signal(parts.run, Signal::TERM),
             Self::Int => send_signal(parts.run, Signal::INT),
             Self::Hup => send_signal(parts.run, Signal::HUP),
-            Self::KillRun => kill(parts.run),
-            Self::KillKeeper => kill(parts.keeper),
-            Self::KillGuard => kill(parts.guard),
-            Self::KillHost => kill(parts.host.context("there is no host to kill")?),
+            Self::KillRun => send_signal(parts.run, Signal::KILL),
+            Self::KillKeeper => send_signal(parts.keeper, Signal::KILL),
+            Self::KillGuard => send_signal(parts.guard, Signal::KILL),
+            Self::KillHost => {
+                send_signal(parts.host.context("there is no host to kill")?, Signal::KILL)
+            }
             Self::Natural => {
                 send_signal(parts.leader.context("there is no leader to kill")?, Signal::KILL)
             }
             Self::Timeout => Ok(()),
         }
     }
-}
-
-/// Returns once it is dead: a process that is killed in the middle of a storm needs a
-/// turn to die, and the second begins with its death.
-fn kill(pid: i32) -> Outcome {
-    let victim = pidfd(pid)?;
-    send_signal(pid, Signal::KILL)?;
-    let mut fds = [PollFd::new(&victim, PollFlags::IN)];
-    let patience = Deadline::after(seconds(10)).timespec();
-    let died = poll(&mut fds, Some(&patience)).context("waiting for a death")?;
-    ensure!(died > 0, "pid {pid} does not die");
-    Ok(())
 }
 
 impl fmt::Display for Trigger {
