@@ -27,8 +27,9 @@ pub trait Cage {
     fn spawn(&mut self, command: Command) -> Result<(), SpawnError>;
 
     /// Sends one signal to each of those meant, as they are at this instant.
-    /// Whoever is stopped is continued, or it would never hear it.
-    fn signal(&mut self, signal: Signal, whom: Whom) -> Round;
+    /// Whoever is stopped is continued, or it would never hear it. Of more than can be
+    /// met within that time, only those who were met.
+    fn signal(&mut self, signal: Signal, whom: Whom, within: Duration) -> Round;
 
     /// Passes a signal on to the leader, as it is.
     fn forward(&mut self, signal: Signal);

@@ -91,7 +91,7 @@ impl<C: Cage> Engine<C> {
         match effect {
             Effect::Spawn => self.spawn(),
             Effect::Signal { signal, whom } => {
-                let round = self.cage.signal(signal, whom);
+                let round = self.cage.signal(signal, whom, self.time_to_ask());
                 self.notes.step(format!("{signal}@{}", word(whom)), now, round);
             }
             Effect::Heard(signal) => {
@@ -119,6 +119,14 @@ impl<C: Cage> Engine<C> {
                 }
             }
         }
+    }
+
+    /// A part of the step's patience, so that most of it is left for whoever was asked.
+    fn time_to_ask(&self) -> Duration {
+        /// Nobody's orders wait longer than this.
+        const LONGEST: Duration = Duration::from_millis(500);
+        let patience = self.state.deadline().map(|at| at.since(now()));
+        patience.map_or(LONGEST, |patience| patience / 3).min(LONGEST)
     }
 
     /// Counted before it is taken: whoever obeys may be gone at once.

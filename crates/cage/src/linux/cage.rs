@@ -5,7 +5,7 @@ use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::{below, dead_children, survey, survey_until};
+use super::kin::{below, dead_children, survey, survey_for};
 use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
@@ -150,8 +150,12 @@ impl LinuxCage {
     /// Writes down who is there, for whoever must find them without us. What is
     /// known of one already is not asked again. Returns whether anything changed.
     pub fn roll(&self, known: &mut Vec<Identity>) -> bool {
-        let mut now = Vec::new();
-        survey(|held, stat| {
+        /// Nobody's orders wait for it longer than this.
+        const LONGEST: Duration = Duration::from_millis(20);
+        /// So many at most are written down, if not all could be met.
+        const MOST: usize = 1000;
+        let mut now: Vec<Identity> = Vec::new();
+        let all = survey_for(LONGEST, |held, stat| {
             if !stat.is_alive() {
                 return;
             }
@@ -163,6 +167,12 @@ impl LinuxCage {
             };
             now.push(Identity { pid: stat.pid, start_ticks: stat.start_ticks, inode });
         });
+        if !all {
+            // Whoever was not met may still be there; who it is will be verified.
+            let met: HashSet<i32> = now.iter().map(|one| one.pid).collect();
+            now.extend(known.iter().filter(|one| !met.contains(&one.pid)).copied());
+            now.truncate(MOST);
+        }
         let changed = *known != now;
         *known = now;
         changed
@@ -184,12 +194,12 @@ impl LinuxCage {
         self.birth.as_ref().map(Birth::news)
     }
 
-    fn alive(&self) -> usize {
+    fn alive(&self, within: Duration) -> usize {
         match &self.cgroup {
             Some(cgroup) => cgroup.procs().len(),
             None => {
                 let mut alive = 0;
-                survey(|_, stat| alive += usize::from(stat.is_alive()));
+                survey_for(within, |_, stat| alive += usize::from(stat.is_alive()));
                 alive
             }
         }
@@ -251,26 +261,33 @@ impl LinuxCage {
     }
 
     /// Sends to every proven member that `meant` picks. All are held before the
-    /// first is told: whoever falls at once must not take others out of sight.
-    fn signal_tree(&self, signal: Signal, meant: impl Fn(&Stat) -> bool) -> Round {
+    /// first is told: whoever falls at once must not take others out of sight. In a
+    /// storm only those are asked who could be met in time, or it would never be killed.
+    fn signal_tree(
+        &mut self,
+        signal: Signal,
+        within: Duration,
+        meant: impl Fn(&Stat) -> bool,
+    ) -> Round {
         /// Whoever lives so shortly that all are dead when looked at has left its
         /// children to us meanwhile: they are there when looked at again.
         const LOOKS: usize = 8;
-        /// A part of the shortest patience: a storm that cannot be counted in this time is
-        /// not asked as a whole, or it would never be killed.
-        const LONGEST: Duration = Duration::from_millis(150);
-        let until = Instant::now() + LONGEST;
+        let until = Instant::now() + within;
         let mut members = Vec::new();
         let mut seen = HashSet::new();
+        let mut all = true;
         for _ in 0..LOOKS {
-            survey_until(until, |held, stat| {
+            all = survey_for(until.saturating_duration_since(Instant::now()), |held, stat| {
                 if stat.is_alive() && seen.insert(stat.pid) {
                     members.extend(held.keep().filter(|_| meant(stat)));
                 }
             });
-            if !seen.is_empty() {
+            if !all || !seen.is_empty() {
                 break;
             }
+        }
+        if !all {
+            self.last.do_not_count();
         }
         for held in self.others_inside(&seen, until) {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
@@ -374,23 +391,23 @@ impl Cage for LinuxCage {
         Ok(())
     }
 
-    fn signal(&mut self, signal: Signal, whom: Whom) -> Round {
+    fn signal(&mut self, signal: Signal, whom: Whom, within: Duration) -> Round {
         let own = rustix::process::getpid().as_raw_pid();
         if whom != Whom::Leader {
             self.hurry();
         }
         match whom {
             Whom::Leader => {
-                let alive = self.alive();
+                let alive = self.alive(within);
                 let told = self.leader().is_some_and(|leader| tell(leader, signal));
                 Round { alive, signalled: usize::from(told) }
             }
-            Whom::Children => self.signal_tree(signal, |stat| stat.ppid == own),
+            Whom::Children => self.signal_tree(signal, within, |stat| stat.ppid == own),
             Whom::Group => {
                 let pgid = self.leader_pgid();
-                self.signal_tree(signal, |stat| stat.pgid == pgid)
+                self.signal_tree(signal, within, |stat| stat.pgid == pgid)
             }
-            Whom::Tree => self.signal_tree(signal, |_| true),
+            Whom::Tree => self.signal_tree(signal, within, |_| true),
         }
     }
 

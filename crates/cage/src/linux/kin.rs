@@ -6,7 +6,7 @@ use rustix::process::getpid;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Who is whose child at this instant.
 pub enum Kin {
@@ -50,13 +50,21 @@ fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
 /// children it has just before. Only the path to the current one is held, so that
 /// a wide tree costs no descriptors. `look` says how many of its threads may have
 /// children, and what else it has learned; nothing means that it is passed over.
-pub fn walk<T>(look: impl Fn(&Held) -> Option<(u32, T)>, mut visit: impl FnMut(&Held, T)) {
+/// Returns whether it came to the end in time.
+pub fn walk<T>(
+    mut in_time: impl FnMut() -> bool,
+    look: impl Fn(&Held) -> Option<(u32, T)>,
+    mut visit: impl FnMut(&Held, T),
+) -> bool {
     let kin = Kin::now();
     let mut path: Vec<Held> = Vec::new();
     let mut ahead: Vec<(usize, i32)> = Vec::new();
     let own = kin.children(getpid().as_raw_pid(), 1);
     ahead.extend(own.into_iter().rev().map(|pid| (0, pid)));
     while let Some((depth, pid)) = ahead.pop() {
+        if !in_time() {
+            return false;
+        }
         path.truncate(depth);
         let held = match path.last() {
             // If the parent has died since it was listed, it is our child now.
@@ -70,21 +78,31 @@ pub fn walk<T>(look: impl Fn(&Held) -> Option<(u32, T)>, mut visit: impl FnMut(&
         ahead.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
         path.push(held);
     }
+    true
 }
 
 /// As [`walk`], with what /proc says of each.
-pub fn survey(mut visit: impl FnMut(&Held, &Stat)) {
-    let look = |held: &Held| held.stat().map(|stat| (stat.threads, stat));
-    walk(look, |held, stat| visit(held, &stat));
+pub fn survey(visit: impl FnMut(&Held, &Stat)) {
+    survey_while(|| true, visit);
 }
 
-/// As [`survey`], until then: whoever was not looked at by that time is passed over.
-pub fn survey_until(until: Instant, mut visit: impl FnMut(&Held, &Stat)) {
-    let look = |held: &Held| {
-        let late = Instant::now() >= until;
-        held.stat().filter(|_| !late).map(|stat| (stat.threads, stat))
+/// As [`survey`], for so long. A storm has no end: whoever cannot be met in this time
+/// is passed over. Returns whether there is nobody like that.
+pub fn survey_for(most: Duration, visit: impl FnMut(&Held, &Stat)) -> bool {
+    /// So few are met however long it takes.
+    const FEW: usize = 16;
+    let until = Instant::now() + most;
+    let mut tries = 0;
+    let in_time = || {
+        tries += 1;
+        tries <= FEW || Instant::now() < until
     };
-    walk(look, |held, stat| visit(held, &stat));
+    survey_while(in_time, visit)
+}
+
+fn survey_while(in_time: impl FnMut() -> bool, mut visit: impl FnMut(&Held, &Stat)) -> bool {
+    let look = |held: &Held| held.stat().map(|stat| (stat.threads, stat));
+    walk(in_time, look, |held, stat| visit(held, &stat))
 }
 
 /// Our children, if there are any and every one of them is seen to be dead.

@@ -10,6 +10,7 @@
 
 use super::held::Held;
 use super::kin::{Kin, walk};
+use super::wait::is_dead_child;
 use crate::Round;
 use fullstop_core::signal::Signal;
 use rustix::process::getpid;
@@ -19,9 +20,11 @@ use std::time::{Duration, Instant};
 /// More children than this that nobody has met before: others are being born.
 const FEW: usize = 4;
 
-/// Whoever has been killed may still be on its way to die, and its last children
-/// on their way to us; only then is it calm.
-const CALM: Duration = Duration::from_millis(5);
+/// Whoever has been killed may still be on its way to die, and its last children on
+/// their way to us. It is calm once all are dead; or, if one of them cannot die, after
+/// so long, and so many looks: a storm leaves us little of the processor.
+const CALM: Duration = Duration::from_millis(20);
+const CALM_LOOKS: usize = 8;
 
 /// How often one round looks for new children.
 const LOOKS: usize = 16;
@@ -40,6 +43,12 @@ const THOROUGH_EVERY: Duration = Duration::from_millis(50);
 struct Storm {
     since: Instant,
     last_birth: Instant,
+    /// How often nobody new was met since then.
+    looks: usize,
+}
+
+fn own_children() -> Vec<i32> {
+    Kin::now().children(getpid().as_raw_pid(), 1)
 }
 
 #[derive(Debug)]
@@ -47,7 +56,7 @@ pub struct LastStep {
     /// Who has been killed and not reaped by us yet: one look is enough for a while.
     killed: HashSet<i32>,
     /// The first round walks everywhere, because it also counts.
-    begun: bool,
+    counts: bool,
     storm: Option<Storm>,
     thorough_at: Instant,
 }
@@ -55,21 +64,34 @@ pub struct LastStep {
 impl Default for LastStep {
     fn default() -> LastStep {
         let thorough_at = Instant::now() + THOROUGH_EVERY;
-        LastStep { killed: HashSet::new(), begun: false, storm: None, thorough_at }
+        LastStep { killed: HashSet::new(), counts: true, storm: None, thorough_at }
     }
 }
 
 impl LastStep {
+    /// There are too many to be counted.
+    pub fn do_not_count(&mut self) {
+        self.counts = false;
+    }
+
     pub fn round(&mut self) -> Round {
-        let new = self.new_children();
+        let children = own_children();
+        let new = self.new_among(&children);
         let storms = self.storm.is_some() && !new.is_empty() || new.len() > FEW;
-        if std::mem::replace(&mut self.begun, true) && storms {
+        if !std::mem::take(&mut self.counts) && storms {
             let now = Instant::now();
             let since = self.storm.map_or(now, |storm| storm.since);
-            self.storm = Some(Storm { since, last_birth: now });
+            self.storm = Some(Storm { since, last_birth: now, looks: 0 });
             return self.kill_while_new(new);
         }
-        self.storm.take_if(|storm| storm.last_birth.elapsed() >= CALM);
+        if let Some(storm) = &mut self.storm {
+            storm.looks += 1;
+            let long = storm.looks >= CALM_LOOKS && storm.last_birth.elapsed() >= CALM;
+            if !long && !children.into_iter().all(is_dead_child) {
+                return Round::default();
+            }
+            self.storm = None;
+        }
         let thorough = new.is_empty() && Instant::now() >= self.thorough_at;
         if thorough {
             self.killed.clear();
@@ -84,9 +106,8 @@ impl LastStep {
         self.storm.is_some_and(|storm| storm.since.elapsed() < LONGEST_STORM && few_dead)
     }
 
-    fn new_children(&self) -> Vec<i32> {
-        let children = Kin::now().children(getpid().as_raw_pid(), 1);
-        children.into_iter().filter(|pid| !self.killed.contains(pid)).collect()
+    fn new_among(&self, children: &[i32]) -> Vec<i32> {
+        children.iter().copied().filter(|pid| !self.killed.contains(pid)).collect()
     }
 
     fn kill_while_new(&mut self, mut new: Vec<i32>) -> Round {
@@ -95,7 +116,7 @@ impl LastStep {
             for held in new.into_iter().filter_map(Held::child) {
                 self.kill(&held, &mut round);
             }
-            new = self.new_children();
+            new = self.new_among(&own_children());
             if new.is_empty() {
                 break;
             }
@@ -111,7 +132,7 @@ impl LastStep {
             held if thorough => held.stat().map(|stat| (stat.threads, ())),
             _ => Some((1, ())),
         };
-        walk(look, |held, ()| self.kill(held, &mut round));
+        walk(|| true, look, |held, ()| self.kill(held, &mut round));
         self.killed.extend(before);
         round
     }

@@ -56,9 +56,19 @@ pub fn has_children() -> bool {
 
 /// Whether this is a child of ours that was not waited for yet. Nobody is reaped.
 pub fn is_child(pid: i32) -> bool {
-    let id = libc::id_t::try_from(pid).unwrap_or(0);
-    let waited = wait(libc::P_PID, id, EVERYTHING | libc::WNOHANG | libc::WNOWAIT);
-    id > 0 && matches!(waited, Waited::NotYet | Waited::Changed { .. })
+    matches!(look_at(pid), Waited::NotYet | Waited::Changed { .. })
+}
+
+/// Whether this is a child of ours that is dead. Nobody is reaped.
+pub fn is_dead_child(pid: i32) -> bool {
+    matches!(look_at(pid), Waited::Changed { change: Change::Exited(_), .. })
+}
+
+fn look_at(pid: i32) -> Waited {
+    match libc::id_t::try_from(pid) {
+        Ok(id) if id > 0 => wait(libc::P_PID, id, EVERYTHING | libc::WNOHANG | libc::WNOWAIT),
+        _ => Waited::Nobody,
+    }
 }
 
 fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Waited {
