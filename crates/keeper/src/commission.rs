@@ -14,6 +14,7 @@ use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 use fullstop_cage::linux::{
     Fork, Signals, fork, hold, leave, null_over, peer, shield, watch_process,
 };
+use fullstop_cage::plain;
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::Wanted;
@@ -102,9 +103,9 @@ fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
 
 /// Returns in the process that was started; the guard is its child.
 fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
-    let line: OwnedFd = host.try_clone().map_err(|error| error.to_string())?.into();
+    let line: OwnedFd = host.try_clone().map_err(|error| plain(&error))?.into();
     let mut spec = spec(commission)?;
-    match fork(Signal::CHLD).map_err(|error| format!("cannot fork: {error}"))? {
+    match fork(Signal::CHLD).map_err(|error| format!("cannot fork: {}", plain(&error)))? {
         Fork::Parent(_) => return Ok(()),
         Fork::Child => {}
     }

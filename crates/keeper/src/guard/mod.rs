@@ -7,7 +7,7 @@ mod end;
 mod hearing;
 mod sweeper;
 
-use crate::capture::Capture;
+use crate::capture::{Capture, Ends};
 use crate::ending::Ending;
 use crate::engine::timespec;
 use crate::keeper::{Inheritance, keep};
@@ -21,6 +21,7 @@ use fullstop_cage::linux::{
     Blueprint, Change, Fork, Held, Mask, Signals, Waited, ask_for_short_turns, close_all_but, fork,
     now, null_over, wait_for,
 };
+use fullstop_cage::plain;
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
@@ -94,6 +95,16 @@ pub fn guard(spec: &mut Spec, post: Post) -> Result<Ending, String> {
     })
 }
 
+/// From here on there are two of us, who hold the same output.
+fn split(spec: &Spec, ledger: Option<&Ledger>) -> Result<((Option<Capture>, Ends), Fork), String> {
+    let output = Capture::new(spec, ledger)?;
+    set_child_subreaper(Some(getpid()))
+        .map_err(|error| format!("cannot adopt orphans: {}", plain(&error.into())))?;
+    // The keeper's death must wake a guard that was stopped by Ctrl-Z.
+    let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {}", plain(&error)))?;
+    Ok((output, forked))
+}
+
 fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let Post { mask, signals, terminal, hosts, host } = post;
     let blueprint = Blueprint::new(spec.cage, &cgroup_name(&spec.id));
@@ -101,16 +112,14 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
     let notes = Notes::new();
     let ledger = open_ledger(spec, &blueprint, &notes)?;
-    let (mut capture, ends) = match Capture::new(spec, ledger.as_ref()) {
-        Ok(made) => made,
+    let ((mut capture, ends), forked) = match split(spec, ledger.as_ref()) {
+        Ok(done) => done,
+        // A run that never began leaves no trace.
         Err(why) => {
             let _ = ledger.map(Ledger::abandon);
             return Err(why);
         }
     };
-    set_child_subreaper(Some(getpid())).map_err(|error| format!("subreaper: {error}"))?;
-    // The keeper's death must wake a guard that was stopped by Ctrl-Z.
-    let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {error}"))?;
     let keeper = match forked {
         Fork::Parent(keeper) => keeper,
         Fork::Child => {
