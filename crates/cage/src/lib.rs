@@ -37,8 +37,12 @@ pub trait Cage {
     /// One round of the last step. Called again and again until there is a proof.
     fn kill(&mut self) -> Round;
 
-    /// The living members at this instant.
-    fn census(&mut self) -> Vec<Member>;
+    /// The living members at this instant; of more than can be looked at within that
+    /// time, only some.
+    fn census(&mut self, within: Duration) -> Vec<Member>;
+
+    /// How many a census would name.
+    fn count(&mut self, within: Duration) -> usize;
 
     /// Processor time used so far by everybody who is or was in the cage. It never
     /// goes back.

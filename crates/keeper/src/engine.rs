@@ -18,6 +18,8 @@ use std::time::Duration;
 const SHORTEST_NAP: Duration = Duration::from_micros(300);
 /// Where nobody dies and nobody new is met, there is no hurry: a death wakes us.
 const LONGEST_NAP: Duration = Duration::from_millis(10);
+/// How long those are looked for who are to be named: whoever gives orders waits.
+const LONGEST_CENSUS: Duration = Duration::from_secs(1);
 /// The last relatives of a leader that has just exited are often dying already.
 const DYING_LOOKS: usize = 10;
 
@@ -95,7 +97,7 @@ impl<C: Cage> Engine<C> {
                 self.notes.step(format!("{signal}@{}", word(whom)), now, round);
             }
             Effect::Heard(signal) => {
-                let alive = self.cage.census().len();
+                let alive = self.cage.count(self.time_to_ask());
                 self.notes.step(format!("{signal}@leader"), now, Round { alive, signalled: 0 });
             }
             Effect::Forward(signal) => self.cage.forward(signal),
@@ -115,7 +117,7 @@ impl<C: Cage> Engine<C> {
             Effect::Release => self.notes.released = self.cage.release(),
             Effect::Report => {
                 if matches!(self.state, State::Stuck { .. }) {
-                    self.notes.survivors = self.cage.census();
+                    self.notes.survivors = self.cage.census(LONGEST_CENSUS);
                 }
             }
         }
@@ -123,15 +125,17 @@ impl<C: Cage> Engine<C> {
 
     /// A part of the step's patience, so that most of it is left for whoever was asked.
     fn time_to_ask(&self) -> Duration {
+        /// Even a step without patience is for everybody.
+        const SHORTEST: Duration = Duration::from_millis(50);
         /// Nobody's orders wait longer than this.
         const LONGEST: Duration = Duration::from_millis(500);
         let patience = self.state.deadline().map(|at| at.since(now()));
-        patience.map_or(LONGEST, |patience| patience / 3).min(LONGEST)
+        patience.map_or(LONGEST, |patience| patience / 3).clamp(SHORTEST, LONGEST)
     }
 
     /// Counted before it is taken: whoever obeys may be gone at once.
     fn quiet_step(&mut self, step: &str, now: Moment) {
-        let alive = self.cage.census().len();
+        let alive = self.cage.count(self.time_to_ask());
         self.notes.step(step.to_owned(), now, Round { alive, signalled: 0 });
     }
 
@@ -194,13 +198,13 @@ impl<C: Cage> Engine<C> {
 
     /// Who is there when the leader is gone.
     fn rest(&mut self, news: &mut News) -> Rest {
-        // Naming them takes time that a storm does not leave; and whoever would read it
-        // is gone.
+        // Naming them takes time that a storm does not leave, least of all where
+        // everything has to be gone within a second.
         if self.state.is_killing() || self.state.reason() == Some(Reason::HostGone) {
             return Rest::Alive;
         }
         for _ in 0..DYING_LOOKS {
-            self.notes.leftovers = self.cage.census();
+            self.notes.leftovers = self.cage.census(LONGEST_CENSUS);
             if !self.notes.leftovers.is_empty() {
                 news.leftovers = true;
                 return Rest::Alive;

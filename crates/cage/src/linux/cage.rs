@@ -5,7 +5,7 @@ use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::{below, dead_children, survey, survey_for};
+use super::kin::{Bound, below, dead_children, survey};
 use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
@@ -61,6 +61,8 @@ pub struct LinuxCage {
     /// The process group the leader began in.
     pgid: i32,
     walked: Option<Instant>,
+    /// The kernel can kill a cgroup as a whole.
+    cgroup_kills: bool,
     /// We have asked to go first.
     hurried: bool,
     last_death: Instant,
@@ -114,6 +116,7 @@ impl LinuxCage {
             leader,
             pgid,
             walked: None,
+            cgroup_kills: true,
             hurried: false,
             last_death: Instant::now(),
             last: LastStep::default(),
@@ -131,7 +134,9 @@ impl LinuxCage {
     /// or there must be a cgroup to tell.
     pub fn follow(&mut self, known: &[Member]) -> bool {
         let mut survivors = Vec::new();
-        survey(|held, stat| survivors.extend(held.again().filter(|_| stat.is_alive())));
+        survey(Bound::NONE, |held, stat| {
+            survivors.extend(held.again().filter(|_| stat.is_alive()));
+        });
         let held = |member: &Member| survivors.iter().any(|held| held.pid() == member.pid);
         let all = !known.is_empty() && known.iter().all(held);
         self.followed = Some(survivors);
@@ -152,10 +157,10 @@ impl LinuxCage {
     pub fn roll(&self, known: &mut Vec<Identity>) -> bool {
         /// Nobody's orders wait for it longer than this.
         const LONGEST: Duration = Duration::from_millis(20);
-        /// So many at most are written down, if not all could be met.
+        /// So many at most are then looked up who were known before.
         const MOST: usize = 1000;
         let mut now: Vec<Identity> = Vec::new();
-        let all = survey_for(LONGEST, |held, stat| {
+        let all = survey(Bound::within(LONGEST), |held, stat| {
             if !stat.is_alive() {
                 return;
             }
@@ -168,10 +173,13 @@ impl LinuxCage {
             now.push(Identity { pid: stat.pid, start_ticks: stat.start_ticks, inode });
         });
         if !all {
-            // Whoever was not met may still be there; who it is will be verified.
+            // Whoever is older was not met, but may be known.
             let met: HashSet<i32> = now.iter().map(|one| one.pid).collect();
-            now.extend(known.iter().filter(|one| !met.contains(&one.pid)).copied());
-            now.truncate(MOST);
+            let unmet = known.iter().filter(|one| !met.contains(&one.pid)).take(MOST);
+            let is_there = |one: &&Identity| {
+                procfs::stat(one.pid).is_some_and(|stat| stat.start_ticks == one.start_ticks)
+            };
+            now.extend(unmet.filter(is_there));
         }
         let changed = *known != now;
         *known = now;
@@ -194,15 +202,24 @@ impl LinuxCage {
         self.birth.as_ref().map(Birth::news)
     }
 
+    /// As many as a signal to the leader alone needs to know.
     fn alive(&self, within: Duration) -> usize {
         match &self.cgroup {
             Some(cgroup) => cgroup.procs().len(),
-            None => {
-                let mut alive = 0;
-                survey_for(within, |_, stat| alive += usize::from(stat.is_alive()));
-                alive
-            }
+            None => self.living(within).len(),
         }
+    }
+
+    /// All below us, and whoever else is in the cgroup.
+    fn living(&self, within: Duration) -> Vec<Stat> {
+        let mut living = below(rustix::process::getpid().as_raw_pid(), Bound::within(within));
+        let mut seen: HashSet<i32> = living.iter().map(|stat| stat.pid).collect();
+        let caged = self.cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
+        let mut bound = Bound::within(within);
+        let others = caged.into_iter().filter(|&pid| pid > 0 && seen.insert(pid));
+        let others = others.take_while(|_| bound.allows());
+        living.extend(others.filter_map(procfs::stat).filter(Stat::is_alive));
+        living
     }
 
     /// Whoever walks over a storm has to be let in.
@@ -277,7 +294,7 @@ impl LinuxCage {
         let mut seen = HashSet::new();
         let mut all = true;
         for _ in 0..LOOKS {
-            all = survey_for(until.saturating_duration_since(Instant::now()), |held, stat| {
+            all = survey(Bound::until(until), |held, stat| {
                 if stat.is_alive() && seen.insert(stat.pid) {
                     members.extend(held.keep().filter(|_| meant(stat)));
                 }
@@ -289,7 +306,7 @@ impl LinuxCage {
         if !all {
             self.last.do_not_count();
         }
-        for held in self.others_inside(&seen, until) {
+        for held in self.others_inside(&seen, Bound::until(until)) {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
                 seen.insert(stat.pid);
                 members.extend(Some(held).filter(|_| meant(&stat)));
@@ -301,10 +318,10 @@ impl LinuxCage {
 
     /// Members of our cgroup who do not descend from us: a process that entered
     /// another pid namespace leaves its orphans to strangers.
-    fn others_inside(&self, seen: &HashSet<i32>, until: Instant) -> Vec<Held> {
+    fn others_inside(&self, seen: &HashSet<i32>, mut bound: Bound) -> Vec<Held> {
         let Some(cgroup) = &self.cgroup else { return Vec::new() };
         let others = cgroup.procs().into_iter().filter(|pid| !seen.contains(pid));
-        let others = others.take_while(|_| Instant::now() < until);
+        let others = others.take_while(|_| bound.allows());
         others.filter_map(|pid| Held::inside(pid, |pid| cgroup.procs().contains(&pid))).collect()
     }
 
@@ -425,7 +442,8 @@ impl Cage for LinuxCage {
         let Some(cgroup) = &self.cgroup else { return self.kill_tree() };
         if self.walked.is_none() {
             let alive = cgroup.procs().len();
-            if cgroup.kill().is_err() {
+            self.cgroup_kills = cgroup.kill().is_ok();
+            if !self.cgroup_kills {
                 return self.kill_tree();
             }
             self.walked = Some(Instant::now());
@@ -435,23 +453,19 @@ impl Cage for LinuxCage {
         // cannot kill a cgroup, the tree is all there is.
         let waited = |since: Instant| since.elapsed() >= WALK_EVERY;
         let due = waited(self.last_death) && self.walked.is_none_or(waited);
-        if due || !cgroup.is_populated() {
+        if due || !self.cgroup_kills || !cgroup.is_populated() {
             let _ = cgroup.kill();
             return self.kill_tree();
         }
         Round::default()
     }
 
-    fn census(&mut self) -> Vec<Member> {
-        let below = below(rustix::process::getpid().as_raw_pid());
-        let mut members: Vec<Member> = below.iter().map(procfs::member).collect();
-        let mut seen: HashSet<i32> = members.iter().map(|member| member.pid).collect();
-        let caged = self.cgroup.as_ref().map(Cgroup::procs).unwrap_or_default();
-        let others = caged.into_iter().filter(|&pid| pid > 0 && seen.insert(pid));
-        members.extend(
-            others.filter_map(procfs::stat).filter(Stat::is_alive).map(|s| procfs::member(&s)),
-        );
-        members
+    fn count(&mut self, within: Duration) -> usize {
+        self.living(within).len()
+    }
+
+    fn census(&mut self, within: Duration) -> Vec<Member> {
+        self.living(within).iter().map(procfs::member).collect()
     }
 
     fn cpu_time(&mut self) -> Duration {
@@ -486,7 +500,7 @@ impl Cage for LinuxCage {
     }
 
     fn release(&mut self) -> Vec<Member> {
-        let members = self.census();
+        let members = self.census(Duration::MAX);
         if let Some(cgroup) = &mut self.cgroup {
             cgroup.dissolve();
         }

@@ -1,6 +1,6 @@
 //! Processor time used by a tree, for the clock that tells busy from idle.
 
-use super::kin::family;
+use super::kin::{Bound, family};
 use super::view::ticks;
 use rustix::process::getpid;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// that nobody has waited for, and whoever was waited for by one of them or by us.
 pub fn used_below() -> Duration {
     let own = getpid().as_raw_pid();
-    let used = family(own).into_iter().map(|stat| {
+    let used = family(own, Bound::NONE).into_iter().map(|stat| {
         let itself = if stat.pid == own { 0 } else { stat.cpu_ticks };
         itself + stat.reaped_ticks
     });

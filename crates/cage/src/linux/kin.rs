@@ -46,13 +46,45 @@ fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
     numbers(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default()
 }
 
+/// Our own children, dead or alive.
+pub fn own_children() -> Vec<i32> {
+    Kin::now().children(getpid().as_raw_pid(), 1)
+}
+
+/// How long looking at many may take: a storm has no end. A few are looked at however
+/// long it is.
+pub struct Bound {
+    until: Option<Instant>,
+    looks: usize,
+}
+
+impl Bound {
+    const FEW: usize = 16;
+
+    pub const NONE: Bound = Bound { until: None, looks: 0 };
+
+    pub fn until(until: Instant) -> Bound {
+        Bound { until: Some(until), looks: 0 }
+    }
+
+    pub fn within(most: Duration) -> Bound {
+        Bound { until: Instant::now().checked_add(most), looks: 0 }
+    }
+
+    /// Asked before each look.
+    pub fn allows(&mut self) -> bool {
+        self.looks += 1;
+        self.looks <= Bound::FEW || self.until.is_none_or(|until| Instant::now() < until)
+    }
+}
+
 /// Shows every proven descendant of ours to `visit`, parents first, with the
-/// children it has just before. Only the path to the current one is held, so that
+/// children it has just before; of several, the youngest first. Only the path to the current one is held, so that
 /// a wide tree costs no descriptors. `look` says how many of its threads may have
 /// children, and what else it has learned; nothing means that it is passed over.
-/// Returns whether it came to the end in time.
+/// Returns whether it came to the end within the bound.
 pub fn walk<T>(
-    mut in_time: impl FnMut() -> bool,
+    mut bound: Bound,
     look: impl Fn(&Held) -> Option<(u32, T)>,
     mut visit: impl FnMut(&Held, T),
 ) -> bool {
@@ -60,9 +92,9 @@ pub fn walk<T>(
     let mut path: Vec<Held> = Vec::new();
     let mut ahead: Vec<(usize, i32)> = Vec::new();
     let own = kin.children(getpid().as_raw_pid(), 1);
-    ahead.extend(own.into_iter().rev().map(|pid| (0, pid)));
+    ahead.extend(own.into_iter().map(|pid| (0, pid)));
     while let Some((depth, pid)) = ahead.pop() {
-        if !in_time() {
+        if !bound.allows() {
             return false;
         }
         path.truncate(depth);
@@ -75,34 +107,16 @@ pub fn walk<T>(
         let Some((threads, learned)) = look(&held) else { continue };
         let children = kin.children(pid, threads);
         visit(&held, learned);
-        ahead.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
+        ahead.extend(children.into_iter().map(|child| (depth + 1, child)));
         path.push(held);
     }
     true
 }
 
 /// As [`walk`], with what /proc says of each.
-pub fn survey(visit: impl FnMut(&Held, &Stat)) {
-    survey_while(|| true, visit);
-}
-
-/// As [`survey`], for so long. A storm has no end: whoever cannot be met in this time
-/// is passed over. Returns whether there is nobody like that.
-pub fn survey_for(most: Duration, visit: impl FnMut(&Held, &Stat)) -> bool {
-    /// So few are met however long it takes.
-    const FEW: usize = 16;
-    let until = Instant::now() + most;
-    let mut tries = 0;
-    let in_time = || {
-        tries += 1;
-        tries <= FEW || Instant::now() < until
-    };
-    survey_while(in_time, visit)
-}
-
-fn survey_while(in_time: impl FnMut() -> bool, mut visit: impl FnMut(&Held, &Stat)) -> bool {
+pub fn survey(bound: Bound, mut visit: impl FnMut(&Held, &Stat)) -> bool {
     let look = |held: &Held| held.stat().map(|stat| (stat.threads, stat));
-    walk(in_time, look, |held, stat| visit(held, &stat))
+    walk(bound, look, |held, stat| visit(held, &stat))
 }
 
 /// Our children, if there are any and every one of them is seen to be dead.
@@ -112,31 +126,30 @@ fn survey_while(in_time: impl FnMut() -> bool, mut visit: impl FnMut(&Held, &Sta
 /// does so before it reads as dead, so that they stand in the second list, where
 /// nobody may be new: the dead stay listed until we reap them.
 pub fn dead_children() -> Option<Vec<i32>> {
-    let list = || Kin::now().children(getpid().as_raw_pid(), 1);
     let dead = |&pid: &i32| stat(pid).is_some_and(|stat| !stat.is_alive());
-    let children = list();
+    let children = own_children();
     let only_dead = !children.is_empty()
         && children.iter().all(dead)
-        && list().iter().all(|child| children.contains(child));
+        && own_children().iter().all(|child| children.contains(child));
     only_dead.then_some(children)
 }
 
 /// The living descendants of any process, parents before their children. Not for
 /// signals.
-pub fn below(of: i32) -> Vec<Stat> {
-    let mut found = family(of);
+pub fn below(of: i32, bound: Bound) -> Vec<Stat> {
+    let mut found = family(of, bound);
     found.retain(|stat| stat.pid != of && stat.is_alive());
     found
 }
 
 /// A process and all its descendants, also the dead ones that nobody has waited for
 /// yet. Each was looked at before its children.
-pub fn family(of: i32) -> Vec<Stat> {
+pub fn family(of: i32, mut bound: Bound) -> Vec<Stat> {
     let kin = Kin::now();
     let mut seen = HashSet::new();
     let mut found = Vec::new();
     let mut ahead = vec![of];
-    while let Some(pid) = ahead.pop() {
+    while let Some(pid) = ahead.pop().filter(|_| bound.allows()) {
         let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
         ahead.extend(kin.children(pid, stat.threads));
         found.push(stat);

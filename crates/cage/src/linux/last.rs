@@ -9,11 +9,10 @@
 //! reaps when it is calm, and naps when nobody new was met; ECHILD ends it.
 
 use super::held::Held;
-use super::kin::{Kin, walk};
+use super::kin::{Bound, own_children, walk};
 use super::wait::is_dead_child;
 use crate::Round;
 use fullstop_core::signal::Signal;
-use rustix::process::getpid;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -26,7 +25,8 @@ const FEW: usize = 4;
 const CALM: Duration = Duration::from_millis(20);
 const CALM_LOOKS: usize = 8;
 
-/// How often one round looks for new children.
+/// How long one round may take, and how often it looks for new children.
+const LONGEST_ROUND: Duration = Duration::from_millis(200);
 const LOOKS: usize = 16;
 
 /// With more dead than this, or after this time, they are reaped all the same: no
@@ -47,13 +47,10 @@ struct Storm {
     looks: usize,
 }
 
-fn own_children() -> Vec<i32> {
-    Kin::now().children(getpid().as_raw_pid(), 1)
-}
-
 #[derive(Debug)]
 pub struct LastStep {
-    /// Who has been killed and not reaped by us yet: one look is enough for a while.
+    /// Who was met, so killed if that is allowed, and not reaped by us yet: one look is
+    /// enough for a while.
     killed: HashSet<i32>,
     /// The first round walks everywhere, because it also counts.
     counts: bool,
@@ -79,20 +76,17 @@ impl LastStep {
         let new = self.new_among(&children);
         let storms = self.storm.is_some() && !new.is_empty() || new.len() > FEW;
         if !std::mem::take(&mut self.counts) && storms {
-            let now = Instant::now();
-            let since = self.storm.map_or(now, |storm| storm.since);
-            self.storm = Some(Storm { since, last_birth: now, looks: 0 });
             return self.kill_while_new(new);
         }
         if let Some(storm) = &mut self.storm {
             storm.looks += 1;
             let long = storm.looks >= CALM_LOOKS && storm.last_birth.elapsed() >= CALM;
-            if !long && !children.into_iter().all(is_dead_child) {
-                return Round::default();
+            if long || children.into_iter().all(is_dead_child) {
+                self.storm = None;
             }
-            self.storm = None;
+            return Round::default();
         }
-        let thorough = new.is_empty() && Instant::now() >= self.thorough_at;
+        let thorough = Instant::now() >= self.thorough_at;
         if thorough {
             self.killed.clear();
             self.thorough_at = Instant::now() + THOROUGH_EVERY;
@@ -111,13 +105,20 @@ impl LastStep {
     }
 
     fn kill_while_new(&mut self, mut new: Vec<i32>) -> Round {
+        let now = Instant::now();
+        let since = self.storm.map_or(now, |storm| storm.since);
+        if self.storm.replace(Storm { since, last_birth: now, looks: 0 }).is_none() {
+            // Others may have got the pids of those that were not ours to reap.
+            self.killed.clear();
+            new = own_children();
+        }
         let mut round = Round::default();
         for _ in 0..LOOKS {
             for held in new.into_iter().filter_map(Held::child) {
                 self.kill(&held, &mut round);
             }
             new = self.new_among(&own_children());
-            if new.is_empty() {
+            if new.is_empty() || now.elapsed() >= LONGEST_ROUND {
                 break;
             }
         }
@@ -132,17 +133,15 @@ impl LastStep {
             held if thorough => held.stat().map(|stat| (stat.threads, ())),
             _ => Some((1, ())),
         };
-        walk(|| true, look, |held, ()| self.kill(held, &mut round));
+        walk(Bound::within(LONGEST_ROUND), look, |held, ()| self.kill(held, &mut round));
         self.killed.extend(before);
         round
     }
 
     fn kill(&mut self, held: &Held, round: &mut Round) {
         round.alive += 1;
-        if held.send(Signal::KILL).is_ok() {
-            round.signalled += 1;
-            self.killed.insert(held.pid());
-        }
+        round.signalled += usize::from(held.send(Signal::KILL).is_ok());
+        self.killed.insert(held.pid());
     }
 
     /// Its pid is free for others now.

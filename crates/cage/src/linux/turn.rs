@@ -1,6 +1,8 @@
 //! Getting a turn on a busy machine: a storm of processes must not keep its keeper
 //! from ending it.
 
+use rustix::process::{getpid, getsid};
+
 /// How long a turn of ours need be. See sched(7): whoever asks for a short one gets it
 /// sooner.
 const SHORT: u64 = 100_000;
@@ -8,6 +10,10 @@ const SHORT: u64 = 100_000;
 /// Asks for short turns, which anybody may (Linux 6.12). To be called in a process that
 /// mostly sleeps: it is let in soon after it wakes, however many others want to run.
 pub fn ask_for_short_turns() {
+    // SAFETY: no pointer is passed. Whoever stands higher is not to be brought down.
+    if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
+        return;
+    }
     // SAFETY: no memory is touched; an error reads as a nice value, and is harmless.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     let wish = libc::sched_attr {
@@ -28,7 +34,10 @@ pub fn ask_for_short_turns() {
 /// and race all the same.
 pub fn raise_priority() {
     let _ = rustix::process::setpriority_process(None, -20);
-    // Where sessions are scheduled as groups, it is the group's turn that counts.
-    let _ = std::fs::write("/proc/self/autogroup", "-20");
+    // Where sessions are scheduled as groups, it is the group's turn that counts; in
+    // somebody else's session it is not ours to take.
+    if getsid(None) == Ok(getpid()) {
+        let _ = std::fs::write("/proc/self/autogroup", "-20");
+    }
     ask_for_short_turns();
 }

@@ -1,7 +1,7 @@
 //! Processes as they are shown to people. Not for signals.
 
 use super::cgroup::Cgroup;
-use super::kin;
+use super::kin::{self, Bound};
 use super::procfs::{self, Stat, stat};
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::time::{ClockId, clock_gettime};
@@ -62,5 +62,5 @@ pub fn inside(cgroup: &Path) -> Vec<Process> {
 
 /// The living below a process.
 pub fn below(pid: i32) -> Vec<Process> {
-    kin::below(pid).into_iter().map(Process).collect()
+    kin::below(pid, Bound::NONE).into_iter().map(Process).collect()
 }

@@ -37,6 +37,8 @@ use sweeper::Sweep;
 const SHOW_AFTER: Duration = Duration::from_millis(300);
 /// Whatever is over sooner sweeps at its end.
 const SWEEP_AFTER: Duration = Duration::from_millis(50);
+/// How often a keeper that is not waited for any longer, and does not die, is killed.
+const KILL_AGAIN: Duration = Duration::from_secs(1);
 const SHOW_EVERY: Duration = Duration::from_millis(200);
 
 /// What the process that becomes the guard brings along.
@@ -341,6 +343,7 @@ impl Guard<'_> {
         }
         if self.give_up.is_some_and(|at| at <= now()) {
             let _ = self.keeper.send(Signal::KILL);
+            self.give_up = Some(now() + KILL_AGAIN);
         }
         false
     }

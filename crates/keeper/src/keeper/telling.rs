@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// How many survivors are named on stderr; the report names them all.
 const NAMED: usize = 16;
+/// How long counting them for a watcher may take.
+const COUNTING: Duration = Duration::from_millis(20);
 /// How long the last word to a window may take.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
@@ -99,7 +101,7 @@ impl Keeper<'_> {
         if self.told.state.as_ref() == Some(state) && !count_due {
             return;
         }
-        let alive = if self.shows_progress() { self.engine.cage.census().len() } else { 0 };
+        let alive = if self.shows_progress() { self.engine.cage.count(COUNTING) } else { 0 };
         let state = &self.engine.state;
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::State { state: state.clone(), alive }, None);
