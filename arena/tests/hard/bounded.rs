@@ -29,6 +29,7 @@ pub fn register(registry: &mut Registry) {
         add_with(registry, &format!("mute::{name}-for-the-report"), &EVERYWHERE, &[], |_| {}, play);
     }
     add(registry, "signals::none-is-lost", &EVERYWHERE, &[], none_is_lost);
+    add(registry, "signals::no-patience-is-for-all", &EVERYWHERE, &[], no_patience);
     add(registry, "guard::stopped-over-a-crowd", &EVERYWHERE, &[], stopped_over_a_crowd);
 }
 
@@ -172,6 +173,28 @@ fn pending(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap_or("0");
     u64::from_str_radix(line.trim(), 16).unwrap_or(0)
+}
+
+/// A step that does not wait is still for every one of them.
+fn no_patience(world: &mut World, place: Place) -> Outcome {
+    const CROWD: usize = 60;
+    let mut ready = Lines::create(world, "ready")?;
+    let _never = Lines::create(world, "never")?;
+    let member = "trap 'echo heard >> heard; exit' TERM; echo up > ready; read gone < never";
+    fs::write(world.dir().join("member"), member).context("member")?;
+    let tree = format!("for i in $(seq {CROWD}); do sh ./member & done; trap : TERM; wait; wait");
+    let run = Launch::new(place)
+        .options(&["--ladder", "term@tree:0s,cont@tree:5s,kill"])
+        .start(world, &["sh", "-c", &tree])?;
+    for _ in 0..CROWD {
+        ready.expect("up")?;
+    }
+    send_signal(run.pid(), Signal::TERM)?;
+    world.wait(&run.spawned, seconds(10))?;
+    let heard = fs::read_to_string(world.dir().join("heard")).context("heard")?;
+    ensure!(heard.lines().count() == CROWD, "{} of {CROWD} were asked", heard.lines().count());
+    run.expect_ended(place, "stopped")?;
+    all_clean(world)
 }
 
 /// A guard that is stopped while a crowd is left behind and ended: what the
