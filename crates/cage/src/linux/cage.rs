@@ -5,7 +5,7 @@ use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
 use super::groups::own_group;
 use super::held::Held;
-use super::kin::{Bound, below, dead_children, survey};
+use super::kin::{Bound, First, below, dead_children, survey};
 use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
@@ -134,7 +134,7 @@ impl LinuxCage {
     /// or there must be a cgroup to tell.
     pub fn follow(&mut self, known: &[Member]) -> bool {
         let mut survivors = Vec::new();
-        survey(Bound::NONE, |held, stat| {
+        survey(First::Oldest, Bound::NONE, |held, stat| {
             survivors.extend(held.again().filter(|_| stat.is_alive()));
         });
         let held = |member: &Member| survivors.iter().any(|held| held.pid() == member.pid);
@@ -160,7 +160,7 @@ impl LinuxCage {
         /// So many at most are then looked up who were known before.
         const MOST: usize = 1000;
         let mut now: Vec<Identity> = Vec::new();
-        let all = survey(Bound::within(LONGEST), |held, stat| {
+        let all = survey(First::Youngest, Bound::within(LONGEST), |held, stat| {
             if !stat.is_alive() {
                 return;
             }
@@ -294,7 +294,7 @@ impl LinuxCage {
         let mut seen = HashSet::new();
         let mut all = true;
         for _ in 0..LOOKS {
-            all = survey(Bound::until(until), |held, stat| {
+            all = survey(First::Oldest, Bound::until(until), |held, stat| {
                 if stat.is_alive() && seen.insert(stat.pid) {
                     members.extend(held.keep().filter(|_| meant(stat)));
                 }

@@ -78,12 +78,30 @@ impl Bound {
     }
 }
 
+/// Who of several children comes first. If not all can be met in time, it matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    Oldest,
+    Youngest,
+}
+
+impl First {
+    /// Turns a list from old to young, so that the first is its last.
+    fn at_the_end(self, mut children: Vec<i32>) -> Vec<i32> {
+        if self == First::Oldest {
+            children.reverse();
+        }
+        children
+    }
+}
+
 /// Shows every proven descendant of ours to `visit`, parents first, with the
-/// children it has just before; of several, the youngest first. Only the path to the current one is held, so that
+/// children it has just before. Only the path to the current one is held, so that
 /// a wide tree costs no descriptors. `look` says how many of its threads may have
 /// children, and what else it has learned; nothing means that it is passed over.
 /// Returns whether it came to the end within the bound.
 pub fn walk<T>(
+    first: First,
     mut bound: Bound,
     look: impl Fn(&Held) -> Option<(u32, T)>,
     mut visit: impl FnMut(&Held, T),
@@ -92,7 +110,7 @@ pub fn walk<T>(
     let mut path: Vec<Held> = Vec::new();
     let mut ahead: Vec<(usize, i32)> = Vec::new();
     let own = kin.children(getpid().as_raw_pid(), 1);
-    ahead.extend(own.into_iter().map(|pid| (0, pid)));
+    ahead.extend(first.at_the_end(own).into_iter().map(|pid| (0, pid)));
     while let Some((depth, pid)) = ahead.pop() {
         if !bound.allows() {
             return false;
@@ -107,16 +125,16 @@ pub fn walk<T>(
         let Some((threads, learned)) = look(&held) else { continue };
         let children = kin.children(pid, threads);
         visit(&held, learned);
-        ahead.extend(children.into_iter().map(|child| (depth + 1, child)));
+        ahead.extend(first.at_the_end(children).into_iter().map(|child| (depth + 1, child)));
         path.push(held);
     }
     true
 }
 
 /// As [`walk`], with what /proc says of each.
-pub fn survey(bound: Bound, mut visit: impl FnMut(&Held, &Stat)) -> bool {
+pub fn survey(first: First, bound: Bound, mut visit: impl FnMut(&Held, &Stat)) -> bool {
     let look = |held: &Held| held.stat().map(|stat| (stat.threads, stat));
-    walk(bound, look, |held, stat| visit(held, &stat))
+    walk(first, bound, look, |held, stat| visit(held, &stat))
 }
 
 /// Our children, if there are any and every one of them is seen to be dead.

@@ -9,7 +9,7 @@
 //! reaps when it is calm, and naps when nobody new was met; ECHILD ends it.
 
 use super::held::Held;
-use super::kin::{Bound, own_children, walk};
+use super::kin::{Bound, First, own_children, walk};
 use super::wait::is_dead_child;
 use crate::Round;
 use fullstop_core::signal::Signal;
@@ -133,7 +133,8 @@ impl LastStep {
             held if thorough => held.stat().map(|stat| (stat.threads, ())),
             _ => Some((1, ())),
         };
-        walk(Bound::within(LONGEST_ROUND), look, |held, ()| self.kill(held, &mut round));
+        let bound = Bound::within(LONGEST_ROUND);
+        walk(First::Oldest, bound, look, |held, ()| self.kill(held, &mut round));
         self.killed.extend(before);
         round
     }

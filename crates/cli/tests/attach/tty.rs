@@ -43,7 +43,9 @@ impl Tty {
     /// so that it can be stopped.
     pub fn start(&self, dir: &Path, words: &[&str]) -> Started {
         let end = || File::from(self.slave.try_clone().expect("a descriptor"));
-        let child = Command::new(env!("CARGO_BIN_EXE_fullstop"))
+        // What was ignored stays ignored, and these tests may run under nohup.
+        let child = Command::new("env")
+            .args(["--default-signal", env!("CARGO_BIN_EXE_fullstop")])
             .args(words)
             .env("FULLSTOP_DIR", dir)
             .stdin(end())
