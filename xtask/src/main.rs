@@ -25,7 +25,7 @@ cargo xtask test [--only unit|arena] [--repeat N] [--load] [--suite NAME] [FILTE
 cargo xtask bench [--quick] [--only PART]… [--check] [--json FILE] [--markdown FILE]
     Measures fullstop beside its peers: starting, stopping, memory, survivors, records.
     --quick   few rounds: to try it out, not to quote
-    --only    measure only this part: spawn, stop, memory, survivors, records
+    --only    measure only this part: spawn, stop, memory, survivors, records, output
     --check   fail when an acceptance figure is missed";
 
 fn main() -> ExitCode {

@@ -111,7 +111,11 @@ fn start_timeout(world: &mut World, place: Place) -> Outcome {
     let _never = Lines::create(world, "never")?;
     let words = ["start", "--wait-ready", "READY", "--start-timeout", "300ms", "--"];
     let words = [&words[..], &["sh", "-c", QUIET]].concat();
-    let said = ask(world, place, &words)?.hear(world, LONG)?;
+    never_ready(world, place, &words)
+}
+
+fn never_ready(world: &mut World, place: Place, words: &[&str]) -> Outcome {
+    let said = ask(world, place, words)?.hear(world, LONG)?;
     nobody(world)?;
     said.expect(124)?;
     let id = run_ids(world).pop().context("no record")?;
@@ -125,13 +129,7 @@ fn flood_before_ready(world: &mut World, place: Place) -> Outcome {
     let options = ["--wait-ready", "NEVER", "--start-timeout", "2s", "--log-max", "64MB"];
     let flood = ["timeout", "60", "yes", "the water rises, and rises, and rises"];
     let words = [&["start"], &options[..], &["--"], &flood].concat();
-    let said = ask(world, place, &words)?.hear(world, LONG)?;
-    nobody(world)?;
-    said.expect(124)?;
-    let id = run_ids(world).pop().context("no record")?;
-    let (_, report) = over(world, place, &id)?;
-    ensure!(report["reason"] == "start-timeout", "the reason is {}", report["reason"]);
-    all_clean(world)
+    never_ready(world, place, &words)
 }
 
 /// While it is being ended by one clock another runs out, and somebody asks as well.

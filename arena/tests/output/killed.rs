@@ -18,12 +18,18 @@ pub fn register(registry: &mut Registry) {
     add(registry, "killed::keeper-that-rotates", &AS_ROOT, &[], rotates);
 }
 
-fn keeper(world: &mut World, place: Place) -> Outcome {
+/// Somebody who counts, and is heard counting.
+fn start_counting(world: &mut World, place: Place) -> Outcome<String> {
     let mut ready = Ready::create(&world.dir())?;
     let words = zoo(world, "count");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let id = start(world, place, &[], &words)?;
     ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    Ok(id)
+}
+
+fn keeper(world: &mut World, place: Place) -> Outcome {
+    let id = start_counting(world, place)?;
     let found = who(world, &id)?;
     send_signal(found.keeper.pid, Signal::KILL)?;
     let (_, report) = over(world, place, &id)?;
@@ -39,11 +45,7 @@ fn keeper(world: &mut World, place: Place) -> Outcome {
 
 /// The keeper goes on alone, and ends the run.
 fn guard(world: &mut World, place: Place) -> Outcome {
-    let mut ready = Ready::create(&world.dir())?;
-    let words = zoo(world, "count");
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let id = start(world, place, &[], &words)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    let id = start_counting(world, place)?;
     let found = who(world, &id)?;
     send_signal(found.guard.pid, Signal::KILL)?;
     let (_, report) = over(world, place, &id)?;
