@@ -51,7 +51,7 @@ struct Storm {
 pub struct LastStep {
     /// Who was met, so killed if that is allowed, and not reaped by us yet: one look is
     /// enough for a while.
-    killed: HashSet<i32>,
+    met: HashSet<i32>,
     /// The first round walks everywhere, because it also counts.
     counts: bool,
     storm: Option<Storm>,
@@ -61,7 +61,7 @@ pub struct LastStep {
 impl Default for LastStep {
     fn default() -> LastStep {
         let thorough_at = Instant::now() + THOROUGH_EVERY;
-        LastStep { killed: HashSet::new(), counts: true, storm: None, thorough_at }
+        LastStep { met: HashSet::new(), counts: true, storm: None, thorough_at }
     }
 }
 
@@ -88,7 +88,7 @@ impl LastStep {
         }
         let thorough = Instant::now() >= self.thorough_at;
         if thorough {
-            self.killed.clear();
+            self.met.clear();
             self.thorough_at = Instant::now() + THOROUGH_EVERY;
         }
         self.kill_below(thorough)
@@ -96,12 +96,12 @@ impl LastStep {
 
     /// New ones keep coming, and it is not yet too long to leave the dead lying.
     pub fn is_storming(&self) -> bool {
-        let few_dead = self.killed.len() < MOST_UNREAPED;
+        let few_dead = self.met.len() < MOST_UNREAPED;
         self.storm.is_some_and(|storm| storm.since.elapsed() < LONGEST_STORM && few_dead)
     }
 
     fn new_among(&self, children: &[i32]) -> Vec<i32> {
-        children.iter().copied().filter(|pid| !self.killed.contains(pid)).collect()
+        children.iter().copied().filter(|pid| !self.met.contains(pid)).collect()
     }
 
     fn kill_while_new(&mut self, mut new: Vec<i32>) -> Round {
@@ -109,7 +109,7 @@ impl LastStep {
         let since = self.storm.map_or(now, |storm| storm.since);
         if self.storm.replace(Storm { since, last_birth: now, looks: 0 }).is_none() {
             // Others may have got the pids of those that were not ours to reap.
-            self.killed.clear();
+            self.met.clear();
             new = own_children();
         }
         let mut round = Round::default();
@@ -127,7 +127,7 @@ impl LastStep {
 
     fn kill_below(&mut self, thorough: bool) -> Round {
         let mut round = Round::default();
-        let before = std::mem::take(&mut self.killed);
+        let before = std::mem::take(&mut self.met);
         let look = |held: &Held| match held {
             held if before.contains(&held.pid()) || held.is_dead() => None,
             held if thorough => held.stat().map(|stat| (stat.threads, ())),
@@ -135,18 +135,18 @@ impl LastStep {
         };
         let bound = Bound::within(LONGEST_ROUND);
         walk(First::Oldest, bound, look, |held, ()| self.kill(held, &mut round));
-        self.killed.extend(before);
+        self.met.extend(before);
         round
     }
 
     fn kill(&mut self, held: &Held, round: &mut Round) {
         round.alive += 1;
         round.signalled += usize::from(held.send(Signal::KILL).is_ok());
-        self.killed.insert(held.pid());
+        self.met.insert(held.pid());
     }
 
     /// Its pid is free for others now.
     pub fn reaped(&mut self, pid: i32) {
-        self.killed.remove(&pid);
+        self.met.remove(&pid);
     }
 }
