@@ -48,6 +48,10 @@ pub trait Cage {
     /// goes back.
     fn cpu_time(&mut self) -> Duration;
 
+    /// Waits while those who are left die by themselves of the last step, so long at
+    /// most. Returns at once if they may need another round, or somebody to see them.
+    fn let_die(&mut self, at_most: Duration);
+
     /// What has happened since the last look, and the proof once nobody is left.
     fn look(&mut self) -> Look;
 

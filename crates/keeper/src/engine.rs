@@ -36,6 +36,8 @@ pub struct Engine<C> {
     nap: Duration,
     /// When the next round of the last step is due.
     round_at: Moment,
+    /// It has been seen who died of the round before.
+    looked: bool,
     /// When the last step was first taken.
     killed_at: Option<Moment>,
 }
@@ -63,6 +65,7 @@ impl<C: Cage> Engine<C> {
             no_room: false,
             nap: SHORTEST_NAP,
             round_at: now(),
+            looked: false,
             killed_at: None,
         }
     }
@@ -169,6 +172,7 @@ impl<C: Cage> Engine<C> {
     /// Looks at the cage and tells the machine what there is to tell.
     pub fn look(&mut self) -> News {
         let mut look = self.cage.look();
+        self.looked = true;
         let mut news = News {
             leader_stopped: look.stopped,
             leader_continued: look.continued,
@@ -219,7 +223,7 @@ impl<C: Cage> Engine<C> {
 
     /// Another round of the last step, if that is where it stands.
     pub fn press(&mut self) {
-        if !self.state.is_killing() || now() < self.round_at {
+        if !self.state.is_killing() || !self.looked || now() < self.round_at {
             return;
         }
         let round = self.cage.kill();
@@ -227,12 +231,23 @@ impl<C: Cage> Engine<C> {
     }
 
     fn rest_after(&mut self, round: Round) {
+        self.looked = false;
         if round.signalled > 0 {
             self.nap = SHORTEST_NAP;
             self.round_at = now();
         } else {
             self.round_at = now() + self.nap;
             self.nap = (self.nap * 2).min(LONGEST_NAP);
+        }
+    }
+
+    /// Leaves the processor to those who die: whoever is woken for each of a hundred
+    /// deaths takes as long as they do. But the more are reaped meanwhile, the fewer
+    /// are left for the end.
+    pub fn let_die(&mut self) {
+        const PART: u32 = 4;
+        if self.state.is_killing() {
+            self.cage.let_die((self.last_step_took() / PART).min(LONGEST_NAP));
         }
     }
 

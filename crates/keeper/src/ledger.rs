@@ -5,15 +5,15 @@
 //! tried again with the next change, and said at the end.
 
 use crate::spec::Spec;
-use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify};
+use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify, now};
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
 use fullstop_core::report::{CageKind, Report, Taken};
-use fullstop_core::words::{Reason, Stream};
+use fullstop_core::words::{Moment, Reason, Stream};
 use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, VERSION, What};
 use fullstop_store::{Log, Result, RunDir, Store, StoreError, World};
 use std::os::fd::{OwnedFd, RawFd};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[derive(Debug)]
 pub struct Ledger {
@@ -23,9 +23,17 @@ pub struct Ledger {
     events: Vec<Event>,
     /// Whoever wrote before us was cut short.
     taken_over: bool,
-    /// Why the record on disk is older than ours.
+    /// When the record on disk, older than ours, is to be written next.
+    due: Option<Moment>,
+    /// Why it could not be written.
     behind: Option<StoreError>,
 }
+
+/// What is over sooner than this is written down at its end: a replaced file costs
+/// more than many a stop.
+const LATER: Duration = Duration::from_millis(50);
+/// How often a full disk is tried again.
+const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Ledger {
     /// Makes the run's directory and writes down what was asked for.
@@ -47,7 +55,7 @@ impl Ledger {
             return Err(error);
         }
         let record = RecordFile::first(file);
-        Ok(Ledger { run, record, events: Vec::new(), taken_over: false, behind: None })
+        Ok(Ledger { run, record, events: Vec::new(), taken_over: false, due: None, behind: None })
     }
 
     /// Listens for orders, and joins the group: from here on the run can be stopped
@@ -98,12 +106,13 @@ impl Ledger {
         self.write();
     }
 
-    /// Writes the state down if it is another one.
+    /// Writes down how it came to another state, and the state itself a moment later.
     pub fn state(&mut self, state: &State) {
         let phase = Phase::of(state);
         if phase != self.record.state && !phase.is_over() {
             self.record.state = phase;
-            self.write();
+            self.behind = self.append().err();
+            self.due.get_or_insert_with(|| now() + LATER);
         }
     }
 
@@ -162,27 +171,32 @@ impl Ledger {
         self.behind.as_ref().map(ToString::to_string)
     }
 
-    /// Tries again what could not be written.
+    /// Writes what was left for later, or could not be written.
     pub fn catch_up(&mut self) {
-        if self.behind.is_some() {
+        if self.due.is_some_and(|at| at <= now()) {
             self.write();
         }
     }
 
-    pub fn is_behind(&self) -> bool {
-        self.behind.is_some()
+    /// How long there is nothing to catch up with.
+    pub fn patience(&self) -> Option<Duration> {
+        self.due.map(|at| at.since(now()))
     }
 
     /// Writes the events before the record: whoever sees a state finds how it came
     /// to that.
     pub fn write(&mut self) {
+        let written = self.append().and_then(|()| self.run.write_record(&self.record));
+        self.behind = written.err();
+        self.due = self.behind.as_ref().map(|_| now() + WRITE_AGAIN);
+    }
+
+    fn append(&mut self) -> Result<()> {
         if !self.events.is_empty() {
-            match self.run.append(&self.events) {
-                Ok(()) => self.events.clear(),
-                Err(error) => return self.behind = Some(error),
-            }
+            self.run.append(&self.events)?;
+            self.events.clear();
         }
-        self.behind = self.run.write_record(&self.record).err();
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use super::kin::{Bound, First, below, dead_children, survey};
 use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
-use super::turn::raise_priority;
+use super::turn::{raise_priority, raise_session};
 use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Look, Round, SpawnError, plain};
 use fullstop_core::identity::Identity;
@@ -17,7 +17,6 @@ use fullstop_core::machine::Whom;
 use fullstop_core::report::{CageKind, Member, Wanted};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, Proof};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -226,13 +225,19 @@ impl LinuxCage {
     fn hurry(&mut self) {
         if !std::mem::replace(&mut self.hurried, true) {
             raise_priority();
+            raise_session();
         }
     }
 
     /// The kill loop's one round without a cgroup: parents first, each on sight.
     fn kill_tree(&mut self) -> Round {
-        self.walked = Some(Instant::now());
+        if self.walked.replace(Instant::now()).is_none() {
+            raise_priority();
+        }
         let round = self.last.round();
+        if self.last.is_storming() {
+            self.hurry();
+        }
         // Held, and so killed, whatever /proc shows.
         let _ = self.leader().map(|leader| leader.send(Signal::KILL));
         self.nobody_new = round.alive == 0;
@@ -433,13 +438,12 @@ impl Cage for LinuxCage {
     }
 
     fn kill(&mut self) -> Round {
-        self.hurry();
         if let Some(survivors) = &self.followed {
             let _ = self.cgroup.as_ref().map(Cgroup::kill);
             let signalled = survivors.iter().filter(|held| held.send(Signal::KILL).is_ok()).count();
             return Round { alive: survivors.len(), signalled };
         }
-        let Some(cgroup) = &self.cgroup else { return self.kill_tree() };
+        let Some(cgroup) = &mut self.cgroup else { return self.kill_tree() };
         if self.walked.is_none() {
             let alive = cgroup.procs().len();
             self.cgroup_kills = cgroup.kill().is_ok();
@@ -450,14 +454,22 @@ impl Cage for LinuxCage {
             return Round { alive, signalled: alive };
         }
         // Whoever has left the cgroup is still in the tree; and where the kernel
-        // cannot kill a cgroup, the tree is all there is.
+        // cannot kill a cgroup, the tree is all there is. The last who died in it may
+        // only not have been reaped yet.
         let waited = |since: Instant| since.elapsed() >= WALK_EVERY;
         let due = waited(self.last_death) && self.walked.is_none_or(waited);
-        if due || !self.cgroup_kills || !cgroup.is_populated() {
+        if due || !self.cgroup_kills || cgroup.stays_empty() {
             let _ = cgroup.kill();
             return self.kill_tree();
         }
         Round::default()
+    }
+
+    fn let_die(&mut self, at_most: Duration) {
+        let killed = self.cgroup_kills && self.walked.is_some_and(|at| at < self.last_death);
+        if let Some(cgroup) = self.cgroup.as_ref().filter(|_| killed) {
+            cgroup.wait_until_empty(at_most);
+        }
     }
 
     fn count(&mut self, within: Duration) -> usize {
@@ -510,7 +522,11 @@ impl Cage for LinuxCage {
 
 /// Now, on the clock that does not count suspend.
 pub fn now() -> Moment {
-    let time = clock_gettime(ClockId::Monotonic);
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // The C library has found the kernel's clock already; rustix would look for it once
+    // more, which takes longer than many a system call of a start.
+    // SAFETY: `time` is ours, and is written before the call returns.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
     Moment::at(Duration::new(seconds, nanos))

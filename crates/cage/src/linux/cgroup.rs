@@ -2,10 +2,12 @@
 
 use super::held::own_cgroup_id;
 use super::procfs::{self, numbers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open, openat};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::mem::replace;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -104,6 +106,7 @@ pub struct Cgroup {
     path: PathBuf,
     /// For being born into it; whoever adopts one bears nobody.
     dir: Option<OwnedFd>,
+    was_empty: bool,
     removed: bool,
 }
 
@@ -112,12 +115,13 @@ impl Cgroup {
         fs::create_dir(path)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = open(path, flags, Mode::empty()).inspect_err(|_| drop(fs::remove_dir(path)))?;
-        Ok(Cgroup { path: path.to_owned(), dir: Some(dir), removed: false })
+        Ok(Cgroup { path: path.to_owned(), dir: Some(dir), was_empty: false, removed: false })
     }
 
     /// One that is there already.
     pub fn adopt(path: &Path) -> Option<Cgroup> {
-        is_cgroup(path).then(|| Cgroup { path: path.to_owned(), dir: None, removed: false })
+        let path = is_cgroup(path).then(|| path.to_owned())?;
+        Some(Cgroup { path, dir: None, was_empty: false, removed: false })
     }
 
     pub fn dir(&self) -> Option<BorrowedFd<'_>> {
@@ -164,12 +168,28 @@ impl Cgroup {
     /// What cannot be read may be populated; what is gone is not.
     pub fn is_populated(&self) -> bool {
         match self.file("cgroup.events", OFlags::RDONLY).and_then(|file| procfs::text_of(&file)) {
-            Ok(events) => !events.lines().any(|line| line == "populated 0"),
+            Ok(events) => !is_empty(&events),
             Err(error) => {
                 let gone = [Some(libc::ENOENT), Some(libc::ENODEV)];
                 !gone.contains(&error.raw_os_error())
             }
         }
+    }
+
+    /// Nobody lives in it, and nobody did when this was last asked.
+    pub fn stays_empty(&mut self) -> bool {
+        let is_empty = !self.is_populated();
+        replace(&mut self.was_empty, is_empty) && is_empty
+    }
+
+    /// Waits until nobody lives in it, so long at most.
+    pub fn wait_until_empty(&self, at_most: Duration) {
+        let Ok(events) = self.file("cgroup.events", OFlags::RDONLY) else { return };
+        // Only what has been read can change.
+        let populated = procfs::text_of(&events).is_ok_and(|text| !is_empty(&text));
+        let timeout = Timespec::try_from(at_most).ok().filter(|_| populated);
+        let _ = timeout
+            .map(|timeout| poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&timeout)));
     }
 
     /// The living processes in it and in the cgroups its members made below it.
@@ -237,6 +257,11 @@ impl Cgroup {
         }
         false
     }
+}
+
+/// What `cgroup.events` says of everybody in it and below it.
+fn is_empty(events: &str) -> bool {
+    events.lines().any(|line| line == "populated 0")
 }
 
 /// What `cpu.stat` says of the whole.

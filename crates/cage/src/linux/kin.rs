@@ -111,15 +111,22 @@ pub fn walk<T>(
     let mut ahead: Vec<(usize, i32)> = Vec::new();
     let own = kin.children(getpid().as_raw_pid(), 1);
     ahead.extend(first.at_the_end(own).into_iter().map(|pid| (0, pid)));
+    let mut orphans = false;
     while let Some((depth, pid)) = ahead.pop() {
         if !bound.allows() {
             return false;
         }
         path.truncate(depth);
-        let held = match path.last() {
-            // If the parent has died since it was listed, it is our child now.
-            Some(parent) => Held::child_of(parent, pid).or_else(|| Held::child(pid)),
-            None => Held::child(pid),
+        // If the parent has died since it was listed, it is our child now, and so are
+        // most likely those who were listed with it.
+        let ours = if orphans || depth == 0 { Held::child(pid) } else { None };
+        let held = match (ours, path.last()) {
+            (None, Some(parent)) => {
+                let theirs = Held::child_of(parent, pid);
+                orphans = theirs.is_none();
+                theirs.or_else(|| Held::child(pid))
+            }
+            (ours, _) => ours,
         };
         let Some(held) = held else { continue };
         let Some((threads, learned)) = look(&held) else { continue };

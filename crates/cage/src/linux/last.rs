@@ -10,6 +10,7 @@
 
 use super::held::Held;
 use super::kin::{Bound, First, own_children, walk};
+use super::procfs::threads;
 use super::wait::is_dead_child;
 use crate::Round;
 use fullstop_core::signal::Signal;
@@ -55,13 +56,13 @@ pub struct LastStep {
     /// The first round walks everywhere, because it also counts.
     counts: bool,
     storm: Option<Storm>,
-    thorough_at: Instant,
+    /// When everybody was last looked at.
+    thorough: Option<Instant>,
 }
 
 impl Default for LastStep {
     fn default() -> LastStep {
-        let thorough_at = Instant::now() + THOROUGH_EVERY;
-        LastStep { met: HashSet::new(), counts: true, storm: None, thorough_at }
+        LastStep { met: HashSet::new(), counts: true, storm: None, thorough: None }
     }
 }
 
@@ -86,12 +87,18 @@ impl LastStep {
             }
             return Round::default();
         }
-        let thorough = Instant::now() >= self.thorough_at;
+        let thorough = self.thorough.is_none_or(|at| at.elapsed() >= THOROUGH_EVERY);
+        if !thorough && new.is_empty() {
+            return Round::default();
+        }
         if thorough {
             self.met.clear();
-            self.thorough_at = Instant::now() + THOROUGH_EVERY;
         }
-        self.kill_below(thorough)
+        let round = self.kill_below(thorough);
+        if thorough {
+            self.thorough = Some(Instant::now());
+        }
+        round
     }
 
     /// New ones keep coming, and it is not yet too long to leave the dead lying.
@@ -130,7 +137,7 @@ impl LastStep {
         let before = std::mem::take(&mut self.met);
         let look = |held: &Held| match held {
             held if before.contains(&held.pid()) || held.is_dead() => None,
-            held if thorough => held.stat().map(|stat| (stat.threads, ())),
+            held if thorough => threads(held.pid()).map(|threads| (threads, ())),
             _ => Some((1, ())),
         };
         let bound = Bound::within(LONGEST_ROUND);

@@ -43,6 +43,20 @@ pub fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&buffer[..length])
 }
 
+/// How many threads a process has, for less than reading all that is said of it.
+pub fn threads(pid: i32) -> Option<u32> {
+    /// A directory's own links; each thread adds another.
+    const NO_THREAD: u64 = 2;
+    let links = rustix::fs::stat(format!("/proc/{pid}/task")).ok()?.st_nlink;
+    // Its width is not the same on every machine.
+    #[allow(clippy::useless_conversion)]
+    let threads = u64::from(links).checked_sub(NO_THREAD).filter(|&threads| threads > 0);
+    match threads {
+        Some(threads) => u32::try_from(threads).ok(),
+        None => stat(pid).map(|stat| stat.threads),
+    }
+}
+
 /// The command's name may hold anything, also `)` and newlines: it ends at the
 /// last bracket of the line.
 fn parse_stat(line: &[u8]) -> Option<Stat> {

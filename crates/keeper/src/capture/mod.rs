@@ -30,7 +30,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Capture {
     pipes: Vec<Channel>,
-    pub tty: Option<Tty>,
+    /// Boxed: it is large, few runs have one, and every start moves it around.
+    pub tty: Option<Box<Tty>>,
 }
 
 /// The command's ends.
@@ -64,7 +65,7 @@ impl Capture {
                 let why = |error| format!("cannot make a terminal: {}", plain(&error));
                 let tty = Tty::new(log(Stream::Tty)?, size.within_reason(), fit).map_err(why)?;
                 ends.terminal = Some(tty.side().map_err(why)?);
-                capture.tty = Some(tty);
+                capture.tty = Some(Box::new(tty));
                 return Ok((Some(capture), ends));
             }
             // Whoever is let go must not lose its reader.
@@ -102,7 +103,7 @@ impl Capture {
 
     pub fn descriptors(&self) -> Vec<RawFd> {
         let pipes = self.pipes.iter().flat_map(Channel::descriptors);
-        pipes.chain(self.tty.iter().flat_map(Tty::descriptors)).collect()
+        pipes.chain(self.tty.iter().flat_map(|tty| tty.descriptors())).collect()
     }
 
     /// `hears`: there is room for what is typed into windows.
@@ -113,7 +114,7 @@ impl Capture {
 
     pub fn patience(&self) -> Option<Duration> {
         let pipes = self.pipes.iter().filter_map(Channel::patience);
-        pipes.chain(self.tty.as_ref().and_then(Tty::patience)).min()
+        pipes.chain(self.tty.as_deref().and_then(Tty::patience)).min()
     }
 
     pub fn turn(&mut self) -> Came {
@@ -139,7 +140,7 @@ impl Capture {
     }
 
     pub fn is_over(&self) -> bool {
-        self.pipes.iter().all(Channel::is_over) && self.tty.as_ref().is_none_or(Tty::is_over)
+        self.pipes.iter().all(Channel::is_over) && self.tty.as_deref().is_none_or(Tty::is_over)
     }
 
     /// Somebody who must miss nothing has no room.
@@ -151,7 +152,7 @@ impl Capture {
     /// How much waits to be read.
     fn waiting(&self) -> u64 {
         let pipes: u64 = self.pipes.iter().map(Channel::waiting).sum();
-        pipes + self.tty.as_ref().map_or(0, Tty::waiting)
+        pipes + self.tty.as_deref().map_or(0, Tty::waiting)
     }
 
     pub fn captured(&self) -> Vec<Captured> {
@@ -162,7 +163,7 @@ impl Capture {
     /// Who else holds what has not come to its end.
     pub fn holders(&self, but: &[i32]) -> Vec<Holder> {
         let pipes = self.pipes.iter().filter_map(Channel::pipe);
-        let open = pipes.chain(self.tty.iter().filter_map(Tty::master));
+        let open = pipes.chain(self.tty.as_deref().and_then(Tty::master));
         let mut all: Vec<Holder> = open.flat_map(|fd| holders(fd.as_fd(), but)).collect();
         all.sort_unstable_by_key(|holder| holder.pid);
         all.dedup();

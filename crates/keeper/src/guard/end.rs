@@ -57,6 +57,7 @@ impl Guard<'_> {
                 break;
             }
             engine.press();
+            engine.let_die();
             let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
             let wait = engine.patience().map(timespec);
             let _ = poll(&mut fds, wait.as_ref());

@@ -96,7 +96,7 @@ impl Keeper<'_> {
     }
 
     fn tty(&mut self) -> Option<&mut Tty> {
-        self.capture.as_mut().and_then(|capture| capture.tty.as_mut())
+        self.capture.as_mut().and_then(|capture| capture.tty.as_deref_mut())
     }
 
     /// The command's input, if it is ours to give.

@@ -35,8 +35,6 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 const SETTLED: Duration = Duration::from_millis(50);
 /// How often the members are then written down; only a cage without a cgroup needs it.
 const ROLL_EVERY: Duration = Duration::from_secs(1);
-/// How often a full disk is tried again.
-const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 #[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Keeper<'a> {
@@ -103,6 +101,7 @@ impl Keeper<'_> {
             if over && !self.is_drained() {
                 self.answer_host();
                 self.open_to_others();
+                self.ledger.as_mut().map(Ledger::catch_up);
                 continue;
             }
             self.report();
@@ -117,6 +116,7 @@ impl Keeper<'_> {
 
     /// Until something happens, or there is something to do.
     fn sleep(&mut self) {
+        self.engine.let_die();
         let wait = self.patience().map(timespec);
         let hears = self.engine.feed.as_ref().is_some_and(|feed| feed.room() > 0);
         // A birth wakes nobody: a failed one ends with a SIGCHLD, and a command that
@@ -172,7 +172,6 @@ impl Keeper<'_> {
         let counts = !self.engine.state.is_killing() && !self.engine.state.is_over();
         let roll = self.roll_at.filter(|_| counts);
         let roll = roll.map(|at| at.since(now()));
-        let behind = self.ledger.as_ref().filter(|ledger| ledger.is_behind()).map(|_| WRITE_AGAIN);
         let capture = self.capture.as_ref();
         let drain = self.draining.as_ref().zip(capture);
         let drain = drain.map(|(draining, capture)| draining.patience(capture, now()));
@@ -180,7 +179,7 @@ impl Keeper<'_> {
             engine,
             progress,
             roll,
-            behind,
+            self.ledger.as_ref().and_then(Ledger::patience),
             drain,
             self.control.patience(),
             capture.and_then(Capture::patience),
