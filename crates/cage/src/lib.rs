@@ -37,6 +37,10 @@ pub trait Cage {
     /// One round of the last step. Called again and again until there is a proof.
     fn kill(&mut self) -> Round;
 
+    /// Waits until those who are seen to die of the last step are dead, for that time at
+    /// most. Returns at once where another round may be needed.
+    fn let_die(&mut self, within: Duration);
+
     /// The living members at this instant; of more than can be looked at within that
     /// time, only some.
     fn census(&mut self, within: Duration) -> Vec<Member>;
@@ -47,10 +51,6 @@ pub trait Cage {
     /// Processor time used so far by everybody who is or was in the cage. It never
     /// goes back.
     fn cpu_time(&mut self) -> Duration;
-
-    /// Waits while those who are left die by themselves of the last step, so long at
-    /// most. Returns at once if they may need another round, or somebody to see them.
-    fn let_die(&mut self, at_most: Duration);
 
     /// What has happened since the last look, and the proof once nobody is left.
     fn look(&mut self) -> Look;

@@ -16,7 +16,8 @@ use std::time::Duration;
 /// After a round of the last step that met nobody new; after any other there is no
 /// nap at all, or a fork storm gets ahead.
 const SHORTEST_NAP: Duration = Duration::from_micros(300);
-/// Where nobody dies and nobody new is met, there is no hurry: a death wakes us.
+/// Where nobody dies and nobody new is met, there is no hurry: a death wakes us. And so
+/// long at most nothing is heard while others are let die.
 const LONGEST_NAP: Duration = Duration::from_millis(10);
 /// How long those are looked for who are to be named: whoever gives orders waits.
 const LONGEST_CENSUS: Duration = Duration::from_secs(1);
@@ -36,8 +37,6 @@ pub struct Engine<C> {
     nap: Duration,
     /// When the next round of the last step is due.
     round_at: Moment,
-    /// It has been seen who died of the round before.
-    looked: bool,
     /// When the last step was first taken.
     killed_at: Option<Moment>,
 }
@@ -65,7 +64,6 @@ impl<C: Cage> Engine<C> {
             no_room: false,
             nap: SHORTEST_NAP,
             round_at: now(),
-            looked: false,
             killed_at: None,
         }
     }
@@ -172,7 +170,6 @@ impl<C: Cage> Engine<C> {
     /// Looks at the cage and tells the machine what there is to tell.
     pub fn look(&mut self) -> News {
         let mut look = self.cage.look();
-        self.looked = true;
         let mut news = News {
             leader_stopped: look.stopped,
             leader_continued: look.continued,
@@ -223,7 +220,7 @@ impl<C: Cage> Engine<C> {
 
     /// Another round of the last step, if that is where it stands.
     pub fn press(&mut self) {
-        if !self.state.is_killing() || !self.looked || now() < self.round_at {
+        if !self.state.is_killing() || now() < self.round_at {
             return;
         }
         let round = self.cage.kill();
@@ -231,7 +228,6 @@ impl<C: Cage> Engine<C> {
     }
 
     fn rest_after(&mut self, round: Round) {
-        self.looked = false;
         if round.signalled > 0 {
             self.nap = SHORTEST_NAP;
             self.round_at = now();

@@ -1,8 +1,8 @@
 //! What a run writes down as it goes: its spec before anybody is born, its record
-//! when its state changes, its events.
+//! soon after its state changes, its events.
 //!
 //! A record that cannot be written (a full disk) costs no run its keeper: it is
-//! tried again with the next change, and said at the end.
+//! tried again, after a second at the latest, and said at the end.
 
 use crate::spec::Spec;
 use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify, now};
@@ -19,19 +19,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Ledger {
     run: RunDir,
     record: RecordFile,
-    /// What could not be appended yet.
+    /// What is not appended yet.
     events: Vec<Event>,
     /// Whoever wrote before us was cut short.
     taken_over: bool,
     /// When the record on disk, older than ours, is to be written next.
     due: Option<Moment>,
-    /// Why it could not be written.
-    behind: Option<StoreError>,
 }
 
-/// What is over sooner than this is written down at its end: a replaced file costs
-/// more than many a stop.
-const LATER: Duration = Duration::from_millis(50);
+/// What is over sooner than this, a run or a stop, is written down at its end: a
+/// replaced file costs more than many of them, and so does a wake-up.
+pub const SETTLED: Duration = Duration::from_millis(50);
 /// How often a full disk is tried again.
 const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
@@ -55,7 +53,7 @@ impl Ledger {
             return Err(error);
         }
         let record = RecordFile::first(file);
-        Ok(Ledger { run, record, events: Vec::new(), taken_over: false, due: None, behind: None })
+        Ok(Ledger { run, record, events: Vec::new(), taken_over: false, due: None })
     }
 
     /// Listens for orders, and joins the group: from here on the run can be stopped
@@ -106,13 +104,20 @@ impl Ledger {
         self.write();
     }
 
-    /// Writes down how it came to another state, and the state itself a moment later.
+    /// Writes the state down if it is another one; that of a stop a little later, and
+    /// at once only how it came to that.
     pub fn state(&mut self, state: &State) {
         let phase = Phase::of(state);
-        if phase != self.record.state && !phase.is_over() {
-            self.record.state = phase;
-            self.behind = self.append().err();
-            self.due.get_or_insert_with(|| now() + LATER);
+        if phase == self.record.state || phase.is_over() {
+            return;
+        }
+        self.record.state = phase;
+        if matches!(state, State::Stopping(_)) {
+            // What cannot be appended now goes before the record.
+            let _ = self.append();
+            self.due.get_or_insert_with(|| now() + SETTLED);
+        } else {
+            self.write();
         }
     }
 
@@ -164,11 +169,11 @@ impl Ledger {
         if !told.is_some_and(same) {
             self.event(What::end(report));
         }
-        self.write();
-        if self.record.state.is_over() && self.behind.is_none() {
-            self.behind = self.run.finish().err();
+        let mut unwritten = self.write();
+        if self.record.state.is_over() && unwritten.is_none() {
+            unwritten = self.run.finish().err();
         }
-        self.behind.as_ref().map(ToString::to_string)
+        unwritten.map(|error| error.to_string())
     }
 
     /// Writes what was left for later, or could not be written.
@@ -185,10 +190,10 @@ impl Ledger {
 
     /// Writes the events before the record: whoever sees a state finds how it came
     /// to that.
-    pub fn write(&mut self) {
+    pub fn write(&mut self) -> Option<StoreError> {
         let written = self.append().and_then(|()| self.run.write_record(&self.record));
-        self.behind = written.err();
-        self.due = self.behind.as_ref().map(|_| now() + WRITE_AGAIN);
+        self.due = written.is_err().then(|| now() + WRITE_AGAIN);
+        written.err()
     }
 
     fn append(&mut self) -> Result<()> {

@@ -59,10 +59,11 @@ pub struct LinuxCage {
     leader: Option<Held>,
     /// The process group the leader began in.
     pgid: i32,
-    walked: Option<Instant>,
+    /// When the cgroup was last killed, or the tree walked.
+    last_kill: Option<Instant>,
     /// The kernel can kill a cgroup as a whole.
     cgroup_kills: bool,
-    /// We have asked to go first.
+    /// We have asked to go first, and for our session too.
     hurried: bool,
     last_death: Instant,
     last: LastStep,
@@ -114,7 +115,7 @@ impl LinuxCage {
             birth: None,
             leader,
             pgid,
-            walked: None,
+            last_kill: None,
             cgroup_kills: true,
             hurried: false,
             last_death: Instant::now(),
@@ -231,7 +232,8 @@ impl LinuxCage {
 
     /// The kill loop's one round without a cgroup: parents first, each on sight.
     fn kill_tree(&mut self) -> Round {
-        if self.walked.replace(Instant::now()).is_none() {
+        if self.last_kill.replace(Instant::now()).is_none() {
+            // The first walk may race already; what our session costs waits for a storm.
             raise_priority();
         }
         let round = self.last.round();
@@ -444,20 +446,19 @@ impl Cage for LinuxCage {
             return Round { alive: survivors.len(), signalled };
         }
         let Some(cgroup) = &mut self.cgroup else { return self.kill_tree() };
-        if self.walked.is_none() {
+        let Some(last_kill) = self.last_kill else {
             let alive = cgroup.procs().len();
             self.cgroup_kills = cgroup.kill().is_ok();
             if !self.cgroup_kills {
                 return self.kill_tree();
             }
-            self.walked = Some(Instant::now());
+            self.last_kill = Some(Instant::now());
             return Round { alive, signalled: alive };
-        }
+        };
         // Whoever has left the cgroup is still in the tree; and where the kernel
         // cannot kill a cgroup, the tree is all there is. The last who died in it may
         // only not have been reaped yet.
-        let waited = |since: Instant| since.elapsed() >= WALK_EVERY;
-        let due = waited(self.last_death) && self.walked.is_none_or(waited);
+        let due = self.last_death.max(last_kill).elapsed() >= WALK_EVERY;
         if due || !self.cgroup_kills || cgroup.stays_empty() {
             let _ = cgroup.kill();
             return self.kill_tree();
@@ -465,10 +466,11 @@ impl Cage for LinuxCage {
         Round::default()
     }
 
-    fn let_die(&mut self, at_most: Duration) {
-        let killed = self.cgroup_kills && self.walked.is_some_and(|at| at < self.last_death);
-        if let Some(cgroup) = self.cgroup.as_ref().filter(|_| killed) {
-            cgroup.wait_until_empty(at_most);
+    fn let_die(&mut self, within: Duration) {
+        // If nobody has died since the last kill, another may be needed.
+        let dying = self.cgroup_kills && self.last_kill.is_some_and(|at| at < self.last_death);
+        if let Some(cgroup) = self.cgroup.as_ref().filter(|_| dying) {
+            cgroup.wait_until_empty(within);
         }
     }
 

@@ -106,6 +106,7 @@ pub struct Cgroup {
     path: PathBuf,
     /// For being born into it; whoever adopts one bears nobody.
     dir: Option<OwnedFd>,
+    /// What [`Cgroup::stays_empty`] last found.
     was_empty: bool,
     removed: bool,
 }
@@ -182,14 +183,17 @@ impl Cgroup {
         replace(&mut self.was_empty, is_empty) && is_empty
     }
 
-    /// Waits until nobody lives in it, so long at most.
-    pub fn wait_until_empty(&self, at_most: Duration) {
+    /// Waits until nobody lives in it, so long at most. A young cgroup may tell up to
+    /// 16 ms late, so that this is only for short waits.
+    pub fn wait_until_empty(&self, within: Duration) {
         let Ok(events) = self.file("cgroup.events", OFlags::RDONLY) else { return };
         // Only what has been read can change.
         let populated = procfs::text_of(&events).is_ok_and(|text| !is_empty(&text));
-        let timeout = Timespec::try_from(at_most).ok().filter(|_| populated);
-        let _ = timeout
-            .map(|timeout| poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&timeout)));
+        if let Ok(timeout) = Timespec::try_from(within)
+            && populated
+        {
+            let _ = poll(&mut [PollFd::new(&events, PollFlags::PRI)], Some(&timeout));
+        }
     }
 
     /// The living processes in it and in the cgroups its members made below it.

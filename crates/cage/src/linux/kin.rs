@@ -119,16 +119,11 @@ pub fn walk<T>(
         path.truncate(depth);
         // If the parent has died since it was listed, it is our child now, and so are
         // most likely those who were listed with it.
-        let ours = if orphans || depth == 0 { Held::child(pid) } else { None };
-        let held = match (ours, path.last()) {
-            (None, Some(parent)) => {
-                let theirs = Held::child_of(parent, pid);
-                orphans = theirs.is_none();
-                theirs.or_else(|| Held::child(pid))
-            }
-            (ours, _) => ours,
-        };
-        let Some(held) = held else { continue };
+        let ours = || Held::child(pid);
+        let theirs = || path.last().and_then(|parent| Held::child_of(parent, pid));
+        let likely = if orphans { ours() } else { None };
+        let Some(held) = likely.or_else(theirs).or_else(ours) else { continue };
+        orphans = depth > 0 && held.pidfd().is_none();
         let Some((threads, learned)) = look(&held) else { continue };
         let children = kin.children(pid, threads);
         visit(&held, learned);

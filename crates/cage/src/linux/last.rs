@@ -48,35 +48,28 @@ struct Storm {
     looks: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LastStep {
     /// Who was met, so killed if that is allowed, and not reaped by us yet: one look is
     /// enough for a while.
     met: HashSet<i32>,
-    /// The first round walks everywhere, because it also counts.
-    counts: bool,
     storm: Option<Storm>,
-    /// When everybody was last looked at.
-    thorough: Option<Instant>,
-}
-
-impl Default for LastStep {
-    fn default() -> LastStep {
-        LastStep { met: HashSet::new(), counts: true, storm: None, thorough: None }
-    }
+    /// When everybody was last looked at. The first round walks everywhere, because it
+    /// also counts.
+    last_thorough: Option<Instant>,
 }
 
 impl LastStep {
     /// There are too many to be counted.
     pub fn do_not_count(&mut self) {
-        self.counts = false;
+        self.last_thorough.get_or_insert_with(Instant::now);
     }
 
     pub fn round(&mut self) -> Round {
         let children = own_children();
         let new = self.new_among(&children);
         let storms = self.storm.is_some() && !new.is_empty() || new.len() > FEW;
-        if !std::mem::take(&mut self.counts) && storms {
+        if self.last_thorough.is_some() && storms {
             return self.kill_while_new(new);
         }
         if let Some(storm) = &mut self.storm {
@@ -87,17 +80,13 @@ impl LastStep {
             }
             return Round::default();
         }
-        let thorough = self.thorough.is_none_or(|at| at.elapsed() >= THOROUGH_EVERY);
-        if !thorough && new.is_empty() {
-            return Round::default();
+        if self.last_thorough.is_some_and(|at| at.elapsed() < THOROUGH_EVERY) {
+            return if new.is_empty() { Round::default() } else { self.kill_below(false) };
         }
-        if thorough {
-            self.met.clear();
-        }
-        let round = self.kill_below(thorough);
-        if thorough {
-            self.thorough = Some(Instant::now());
-        }
+        self.met.clear();
+        let round = self.kill_below(true);
+        // Counted from its end: a long one must not be followed by another at once.
+        self.last_thorough = Some(Instant::now());
         round
     }
 

@@ -50,11 +50,12 @@ pub fn threads(pid: i32) -> Option<u32> {
     let links = rustix::fs::stat(format!("/proc/{pid}/task")).ok()?.st_nlink;
     // Its width is not the same on every machine.
     #[allow(clippy::useless_conversion)]
-    let threads = u64::from(links).checked_sub(NO_THREAD).filter(|&threads| threads > 0);
-    match threads {
-        Some(threads) => u32::try_from(threads).ok(),
-        None => stat(pid).map(|stat| stat.threads),
+    let links = u64::from(links);
+    if links > NO_THREAD {
+        return u32::try_from(links - NO_THREAD).ok();
     }
+    // Not every /proc counts them there.
+    stat(pid).map(|stat| stat.threads)
 }
 
 /// The command's name may hold anything, also `)` and newlines: it ends at the

@@ -52,11 +52,11 @@ impl Guard<'_> {
         }
         loop {
             engine.look();
+            engine.press();
             engine.tick();
             if engine.state.is_over() || matches!(engine.state, State::Stuck { .. }) {
                 break;
             }
-            engine.press();
             engine.let_die();
             let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
             let wait = engine.patience().map(timespec);

@@ -1,13 +1,13 @@
 //! From the fork to a command that runs on its own.
 
 use super::output::Idling;
-use super::{Keeper, NAME, Pause, SETTLED, Told};
+use super::{Keeper, NAME, Pause, Told};
 use crate::capture::{Capture, Ends};
 use crate::control::Control;
 use crate::ending::FAILED;
 use crate::engine::Engine;
 use crate::feed::Feed;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, SETTLED};
 use crate::lifeline::{Bell, Lifeline, Outcome, ToGuard};
 use crate::notes::Notes;
 use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};

@@ -30,9 +30,6 @@ use std::time::Duration;
 pub const NAME: &str = "fullstop-keeper";
 /// How often a guard that shows a stop under way hears of it.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
-/// What is over sooner than this after its birth is written down at its end, and
-/// costs nobody a wake-up.
-const SETTLED: Duration = Duration::from_millis(50);
 /// How often the members are then written down; only a cage without a cgroup needs it.
 const ROLL_EVERY: Duration = Duration::from_secs(1);
 
@@ -93,15 +90,16 @@ impl Keeper<'_> {
             // the guard after looking, which alone tells that the command runs.
             self.hear_signals();
             let news = self.engine.look();
+            self.engine.press();
             self.hear_guard();
             self.keep_clocks(&news);
             self.engine.tick();
             self.tell_guard(&news);
+            let _ = self.ledger.as_mut().map(Ledger::catch_up);
             let over = self.engine.state.is_over();
             if over && !self.is_drained() {
                 self.answer_host();
                 self.open_to_others();
-                self.ledger.as_mut().map(Ledger::catch_up);
                 continue;
             }
             self.report();
@@ -110,7 +108,6 @@ impl Keeper<'_> {
             }
             self.tell_watchers(&news);
             self.settle();
-            self.engine.press();
         }
     }
 

@@ -72,7 +72,6 @@ impl Keeper<'_> {
     pub(super) fn tell_watchers(&mut self, news: &News) {
         if let Some(ledger) = &mut self.ledger {
             ledger.state(&self.engine.state);
-            ledger.catch_up();
         }
         if news.born && self.control.has_host() {
             let reply = self.accepted();
