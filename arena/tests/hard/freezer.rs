@@ -9,13 +9,14 @@ use arena::{
     send_signal,
 };
 
-use super::kit::{EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean};
+use super::kit::{AS_ROOT, EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean};
 use super::stuck::{LADDER, Trigger, is_confirmed, is_stuck};
 use super::thaw::{Frozen, Watched, is_watched, run_name};
 
 pub fn register(registry: &mut Registry) {
     let needs = [Need::Check(freezer_mounted), Need::Check(is_watched)];
     add(registry, "stuck::frozen-cgroup", &EVERYWHERE, &needs, frozen_cgroup);
+    add(registry, "stuck::who-can-die-does", &AS_ROOT, &needs, others_die);
 }
 
 fn freezer_mounted() -> Result<(), String> {
@@ -66,11 +67,28 @@ impl Drop for Freezer {
 }
 
 fn frozen_cgroup(world: &mut World, place: Place) -> Outcome {
+    beside(world, place, "true")
+}
+
+/// One who has left the cgroup, and whose children die without end, is killed beside one
+/// who cannot be.
+fn others_die(world: &mut World, place: Place) -> Outcome {
+    let above = world.cgroup().context("no cgroup")?.path().join("cgroup.procs");
+    let restless = format!(
+        "setsid sh -c 'trap \"\" TERM; echo 0 > {}; i=0; \
+         while [ $i -lt 9999 ]; do i=$((i+1)); (true & ); done'",
+        above.display()
+    );
+    beside(world, place, &restless)
+}
+
+/// One member is frozen, and stops the end, beside another one.
+fn beside(world: &mut World, place: Place, other: &str) -> Outcome {
     let freezer = Freezer::create(place)?;
     let mut ready = Lines::create(world, "ready")?;
-    let command = "sh -c 'echo up > ready; exec sleep 50' & wait";
+    let command = format!("{other} & sh -c 'echo up > ready; exec sleep 50' & wait");
     let launch = Launch::new(place).options(&["--ladder", LADDER]);
-    let run = launch.start(world, &["sh", "-c", command])?;
+    let run = launch.start(world, &["sh", "-c", &command])?;
     ready.expect("up")?;
     let sleeper = || world.survivors().into_iter().find(|process| process.comm == "sleep");
     ensure!(await_until(SOON, || sleeper().is_some()), "nobody sleeps");

@@ -27,6 +27,7 @@ pub fn register(registry: &mut Registry) {
         ("next-run", |w, p| next(w, p, &["run", "--", "true"])),
         ("restart-of-the-lost", restart_lost),
         ("of-a-run-in-front", in_front),
+        ("in-the-middle-of-a-stop", stopping),
         ("says-what-it-did", says),
         ("dry-run", dry_run),
         ("two-at-once", two_at_once),
@@ -114,6 +115,26 @@ fn restart_lost(world: &mut World, place: Place) -> Outcome {
     who(world, &lost.id)?;
     tell(world, place, &["kill", &lost.id])?;
     nobody(world)?;
+    all_clean(world)
+}
+
+/// The record may not say yet why it was stopped, but it was told.
+fn stopping(world: &mut World, place: Place) -> Outcome {
+    let mut ready = Lines::create(world, "ready")?;
+    let _never = Lines::create(world, "never")?;
+    let run = Launch::new(place).start(world, &["sh", "-c", TWO])?;
+    ready.expect("up")?;
+    ensure!(await_until(SOON, || live_ids(world).len() == 1), "it is not listed");
+    let id = live_ids(world).remove(0);
+    let found = who(world, &id)?;
+    send_signal(run.pid(), Signal::TERM)?;
+    let events = dir(world, &id).join("events.jsonl");
+    let is_told = || fs::read_to_string(&events).is_ok_and(|text| text.contains("@leader"));
+    ensure!(await_until(SOON, is_told), "no step was told");
+    behead(&found)?;
+    tell(world, place, &["sweep"])?;
+    nobody(world)?;
+    expect_over(world, &id, "stopped", swept_proof(place))?;
     all_clean(world)
 }
 

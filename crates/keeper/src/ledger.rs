@@ -163,7 +163,7 @@ impl Ledger {
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
         // The keeper may have told the end, and no more.
-        let told = if self.taken_over { self.run.last_event() } else { None };
+        let told = if self.taken_over { self.run.events().pop() } else { None };
         let same =
             |event: Event| event.generation == report.generation && event.what == What::end(report);
         if !told.is_some_and(same) {

@@ -297,10 +297,6 @@ impl Lost {
             alive: round.alive,
             signalled: round.signalled,
         });
-        let first_reason = match self.record.state {
-            Phase::Stopping { reason, .. } | Phase::Stuck { reason } => reason,
-            _ => Reason::KeeperDied,
-        };
         Report {
             version: REPORT_VERSION,
             id: self.record.id.clone(),
@@ -309,7 +305,7 @@ impl Lost {
             command: self.record.command.clone(),
             cage: self.record.cage,
             state,
-            reason: first_reason,
+            reason: self.first_reason(),
             exit: self.record.leader.map(|_| Exit::Unknown),
             steps: step.into_iter().collect(),
             leftovers: Vec::new(),
@@ -325,10 +321,23 @@ impl Lost {
         }
     }
 
+    /// Why it was to be stopped, if it was. A step is told before the record knows.
+    fn first_reason(&self) -> Reason {
+        if let Phase::Stopping { reason, .. } | Phase::Stuck { reason } = self.record.state {
+            return reason;
+        }
+        let own = |event: &Event| event.generation == self.record.generation;
+        let told = self.run.events().into_iter().filter(own).find_map(|event| match event.what {
+            What::Step { reason, .. } => Some(reason),
+            _ => None,
+        });
+        told.unwrap_or(Reason::KeeperDied)
+    }
+
     fn finish(&mut self, killed: usize, mut report: Report) -> Found {
         // A keeper that told the end, and was cut short after it, told the truth.
         if let Some(Event { generation, what: What::Ended { reason, exit, proof }, .. }) =
-            self.run.last_event()
+            self.run.events().pop()
             && generation == self.record.generation
         {
             report = Report { reason, exit, proof, ..report };
@@ -351,7 +360,7 @@ impl Lost {
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
         let same = |last: Event| last.generation == generation && last.what == event.what;
-        if !self.run.last_event().is_some_and(same) {
+        if !self.run.events().pop().is_some_and(same) {
             self.run.append(&[event])?;
         }
         self.run.write_record(&self.record)

@@ -12,7 +12,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -183,12 +183,9 @@ impl RunDir {
         })
     }
 
-    /// What was last told, by whoever was cut short after it.
-    pub fn last_event(&self) -> Option<Event> {
-        use std::io::Read as _;
-        let mut text = String::new();
-        self.dir.open_file(EVENTS, OFlags::RDONLY).ok()?.read_to_string(&mut text).ok()?;
-        serde_json::from_str(text.lines().last()?).ok()
+    /// What was told until now, as far as it can be read.
+    pub fn events(&self) -> Vec<Event> {
+        read_events(&self.dir, 0).map(|(events, _)| events).unwrap_or_default()
     }
 
     /// A file for output.
@@ -333,6 +330,23 @@ pub(crate) fn tidy(dir: &Dir) -> bool {
         let _ = dir.remove(name);
     }
     is_blank
+}
+
+/// From an offset on; a torn last line waits for its end.
+pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
+    let mut file = match dir.open_file(EVENTS, OFlags::RDONLY) {
+        Err(error) if error.is_missing() => return Ok((Vec::new(), from)),
+        other => other?,
+    };
+    let why = |error| StoreError::io("read", &dir.path.join(EVENTS), error);
+    let mut text = Vec::new();
+    file.seek(SeekFrom::Start(from)).map_err(why)?;
+    file.read_to_end(&mut text).map_err(why)?;
+    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let lines = text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    // A line that cannot be read is one line less, and hides no other.
+    let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    Ok((events, from + whole as u64))
 }
 
 /// How a run stands by its record, or as far as its spec tells: a run that has just

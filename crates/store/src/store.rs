@@ -4,14 +4,13 @@ use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, RecordFile, SpecFile};
 use crate::log::{LogReader, Piece};
-use crate::rundir::{self, EVENTS, LOCK, RunDir, SPEC, Standing};
+use crate::rundir::{self, LOCK, RunDir, SPEC, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fmt;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -222,20 +221,7 @@ impl Store {
 
     /// The events of a run, from an offset on; a torn last line waits for its end.
     pub fn events(&self, id: &Id, from: u64) -> Result<(Vec<Event>, u64)> {
-        let dir = self.run(id)?;
-        let mut file = match dir.open_file(EVENTS, rustix::fs::OFlags::RDONLY) {
-            Err(error) if error.is_missing() => return Ok((Vec::new(), from)),
-            other => other?,
-        };
-        let why = |error| StoreError::io("read", &dir.path.join(EVENTS), error);
-        let mut text = Vec::new();
-        file.seek(SeekFrom::Start(from)).map_err(why)?;
-        file.read_to_end(&mut text).map_err(why)?;
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        let lines = text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        // A line that cannot be read is one line less, and hides no other.
-        let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        Ok((events, from + whole as u64))
+        rundir::read_events(&self.run(id)?, from)
     }
 
     /// The log of one of its streams, from its beginning; nothing, if there is none.

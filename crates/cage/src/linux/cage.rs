@@ -27,6 +27,9 @@ use std::time::{Duration, Instant};
 /// While a cgroup empties itself the tree is not walked before nobody has died for
 /// this long: looking at the dying slows them down.
 const WALK_EVERY: Duration = Duration::from_millis(20);
+/// After this time it is walked all the same: somebody who has left the cgroup may leave
+/// dead children without end.
+const WALK_ANYWAY: Duration = Duration::from_millis(200);
 
 /// Where a cage is to be, known to guard and keeper before either exists apart.
 #[derive(Clone, Debug)]
@@ -458,7 +461,8 @@ impl Cage for LinuxCage {
         // Whoever has left the cgroup is still in the tree; and where the kernel
         // cannot kill a cgroup, the tree is all there is. The last who died in it may
         // only not have been reaped yet.
-        let due = self.last_death.max(last_kill).elapsed() >= WALK_EVERY;
+        let due = self.last_death.max(last_kill).elapsed() >= WALK_EVERY
+            || last_kill.elapsed() >= WALK_ANYWAY;
         if due || !self.cgroup_kills || cgroup.stays_empty() {
             let _ = cgroup.kill();
             return self.kill_tree();
