@@ -90,6 +90,11 @@ pub struct Stop {
     pub alive_at_return: usize,
 }
 
+/// Whose row tells when the proof was there; its own tells when it had returned.
+pub fn proven(contender: &str) -> String {
+    format!("{contender}, proven")
+}
+
 /// The raw floors: `cgroup.kill`, then `populated 0`, watched in several ways.
 /// The fastest of them is the floor that ratios are taken against.
 pub const FLOORS: [&str; 4] =

@@ -8,6 +8,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, wait};
 
+use crate::proof::Proof;
+
 pub struct Watched {
     child: Child,
     pidfd: OwnedFd,
@@ -38,6 +40,21 @@ impl Watched {
         let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
         let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
         Ok(poll(&mut fds, Some(&timeout))? > 0)
+    }
+
+    /// As [`Watched::exited_within`], and when a proof was seen meanwhile.
+    pub fn proven_and_exited_within(
+        &self,
+        proof: &Proof,
+        patience: Duration,
+    ) -> io::Result<(Option<u64>, bool)> {
+        let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN), proof.interest()];
+        if poll(&mut fds, Some(&timeout))? == 0 {
+            return Ok((None, false));
+        }
+        let proven = proof.seen();
+        Ok((proven, self.exited_within(patience)?))
     }
 
     pub fn reap(mut self) -> io::Result<std::process::ExitStatus> {

@@ -22,6 +22,7 @@ mod lost;
 mod memory;
 mod output;
 mod proc;
+mod proof;
 mod pty;
 mod records;
 mod spawn;

@@ -9,13 +9,14 @@ use std::time::Duration;
 use fullstop_bench::clock::now_ns;
 use fullstop_bench::plan::{Contender, Plan, Role};
 use fullstop_bench::results::{
-    FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Failure, Results, Sample, Stop,
+    FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Failure, Results, Sample, Stop, proven,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use crate::child::{Watched, reap_all};
 use crate::fifo::Fifo;
+use crate::proof::Proof;
 use crate::{Outcome, proc};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,6 +64,8 @@ struct Lane<'a> {
     name: &'a str,
     way: Way<'a>,
     times: Vec<u64>,
+    /// Until the proof was seen, where it can be.
+    proofs: Vec<u64>,
     alive_at_return: usize,
     broken: Option<String>,
 }
@@ -71,7 +74,16 @@ struct Field<'a> {
     tree: &'a Path,
     floor: &'a Path,
     cgroup: Option<PathBuf>,
+    proof: Option<Proof>,
     fifo: Fifo,
+}
+
+/// How long a stop took.
+struct Took {
+    until_return: u64,
+    until_proof: Option<u64>,
+    /// Of the tree, when it had returned.
+    alive: usize,
 }
 
 pub fn measure(plan: &Plan, cgroup: Option<&Path>, found: &mut Results) -> Outcome<()> {
@@ -79,6 +91,7 @@ pub fn measure(plan: &Plan, cgroup: Option<&Path>, found: &mut Results) -> Outco
         tree: &plan.bits.tree,
         floor: &plan.bits.floor,
         cgroup: cgroup.map(|dir| dir.join("floor")),
+        proof: cgroup.map(Proof::watch).transpose()?,
         fifo: Fifo::make(&plan.scratch.join("tree"))?,
     };
     for course in &COURSES {
@@ -99,20 +112,31 @@ pub fn measure(plan: &Plan, cgroup: Option<&Path>, found: &mut Results) -> Outco
                     why,
                 });
             }
-            found.stop.extend(Sample::of(lane.times).map(|sample| Stop {
-                contender: lane.name.to_owned(),
-                size: course.size,
-                young: course.young,
-                sample,
-                alive_at_return: lane.alive_at_return,
-            }));
+            for (contender, times) in
+                [(lane.name.to_owned(), lane.times), (proven(lane.name), lane.proofs)]
+            {
+                found.stop.extend(Sample::of(times).map(|sample| Stop {
+                    contender,
+                    size: course.size,
+                    young: course.young,
+                    sample,
+                    alive_at_return: lane.alive_at_return,
+                }));
+            }
         }
     }
     Ok(())
 }
 
 fn lanes<'a>(plan: &'a Plan, course: &Course, cgroup: bool) -> Vec<Lane<'a>> {
-    let lane = |name, way| Lane { name, way, times: Vec::new(), alive_at_return: 0, broken: None };
+    let lane = |name, way| Lane {
+        name,
+        way,
+        times: Vec::new(),
+        proofs: Vec::new(),
+        alive_at_return: 0,
+        broken: None,
+    };
     let mut lanes = Vec::new();
     if cgroup {
         let watches = [Watch::Spin, Watch::Nap, Watch::Poll, Watch::LeaderNap];
@@ -146,14 +170,16 @@ impl Field<'_> {
             Way::FloorProgram => self.floor_program(course),
             Way::Contender(contender) => {
                 let words = [contender.prefix_at_once.clone(), self.words(course.size)].concat();
-                self.program(course, &words, &contender.env)
+                let shows_proof = contender.role == Role::FullstopCgroup;
+                self.program(course, &words, &contender.env, shows_proof)
             }
         };
         match outcome {
-            Ok((time, alive)) => {
-                lane.alive_at_return = lane.alive_at_return.max(alive);
+            Ok(took) => {
+                lane.alive_at_return = lane.alive_at_return.max(took.alive);
                 if counts {
-                    lane.times.push(time);
+                    lane.times.push(took.until_return);
+                    lane.proofs.extend(took.until_proof);
                 }
             }
             Err(error) => lane.broken = Some(error.to_string()),
@@ -173,13 +199,13 @@ impl Field<'_> {
         Ok(())
     }
 
-    fn floor_program(&mut self, course: &Course) -> Outcome<(u64, usize)> {
+    fn floor_program(&mut self, course: &Course) -> Outcome<Took> {
         let dir = self.cgroup.clone().ok_or("no cgroup")?;
         std::fs::create_dir(&dir)?;
         let dir = dir.display().to_string();
         let floor = [self.floor.display().to_string(), dir.clone()];
         let words = [floor.as_slice(), &self.words(course.size), &[dir]].concat();
-        self.program(course, &words, &[])
+        self.program(course, &words, &[], false)
     }
 
     /// From SIGTERM until the program in front of the tree has exited.
@@ -188,12 +214,18 @@ impl Field<'_> {
         course: &Course,
         words: &[String],
         env: &[(String, String)],
-    ) -> Outcome<(u64, usize)> {
+        shows_proof: bool,
+    ) -> Outcome<Took> {
         let run = Watched::spawn(words, env)?;
         self.await_ready(course)?;
+        let proof = self.proof.as_ref().filter(|_| shows_proof);
+        let _ = proof.map(Proof::seen);
         let start = now_ns();
         run.signal(Signal::TERM)?;
-        let exited = run.exited_within(PATIENCE)?;
+        let (proven, exited) = match proof {
+            Some(proof) => run.proven_and_exited_within(proof, PATIENCE)?,
+            None => (None, run.exited_within(PATIENCE)?),
+        };
         let end = now_ns();
         let alive = proc::living_of(self.tree).len();
         if !exited {
@@ -201,10 +233,11 @@ impl Field<'_> {
             return Err(format!("did not return within {} s", PATIENCE.as_secs()).into());
         }
         run.reap()?;
-        Ok((end - start, alive))
+        let until_proof = proven.map(|at| at - start);
+        Ok(Took { until_return: end - start, until_proof, alive })
     }
 
-    fn floor(&mut self, course: &Course, watch: Watch, reap: bool) -> Outcome<(u64, usize)> {
+    fn floor(&mut self, course: &Course, watch: Watch, reap: bool) -> Outcome<Took> {
         let dir = self.cgroup.clone().ok_or("no cgroup")?;
         std::fs::create_dir(&dir)?;
         // The orphans come to us and not to process 1: who reaps them, and
@@ -229,7 +262,7 @@ impl Field<'_> {
         }
         let end = now_ns();
         drop(leader);
-        Ok((end - start, 0))
+        Ok(Took { until_return: end - start, until_proof: None, alive: 0 })
     }
 
     /// Leaves nothing of this measurement to the next one.

@@ -141,7 +141,9 @@ impl Spec {
     pub fn kernel_env(&self) -> Vec<CString> {
         let marker = (MARKER.into(), self.marker());
         let pair = |(key, value): &(OsString, OsString)| {
-            let mut text = key.as_bytes().to_vec();
+            // With room for the zero, or each would be allocated twice.
+            let mut text = Vec::with_capacity(key.len() + value.len() + 2);
+            text.extend_from_slice(key.as_bytes());
             text.push(b'=');
             text.extend_from_slice(value.as_bytes());
             CString::new(text).ok()

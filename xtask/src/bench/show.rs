@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use fullstop_bench::plan::{Contender, Plan, Role};
-use fullstop_bench::results::{FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Results, SpawnKind};
+use fullstop_bench::results::{FLOOR_PROGRAM, FLOOR_REAPED, FLOORS, Results, SpawnKind, proven};
 
 use super::judge::{Cast, Figure};
 
@@ -131,6 +131,8 @@ fn stops(results: &Results, cast: &Cast) -> String {
         row.extend(FLOORS.map(|name| times(ratio(name).map(|(ratio, _)| ratio))));
         row.push(cell(FLOOR_REAPED));
         row.push(cell(FLOOR_PROGRAM));
+        let proof = cast.name(Role::FullstopCgroup).map(proven);
+        row.push(proof.map_or(NOTHING.to_owned(), |name| cell(&name)));
         row.push(role(Role::FullstopCgroup));
         row.push(role(Role::FullstopTree));
         rows.push(row);
@@ -144,8 +146,9 @@ fn stops(results: &Results, cast: &Cast) -> String {
         "leader, nap",
         "the last one, and all reaped",
         "the same as a program, until it exited",
-        "fullstop run (cgroup)",
-        "fullstop run (tree)",
+        "fullstop run (cgroup), until the proof",
+        "until it returned",
+        "fullstop run (tree), until it returned",
     ];
     format!(
         "## Stopping, from the order to the proof\n\n\
