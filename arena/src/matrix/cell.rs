@@ -220,6 +220,11 @@ impl Cell {
                 await_until(seconds(5), || left() == announced - 1),
                 "the leader does not leave"
             );
+            // Asleep again, the keeper has told its guard whom the leader left.
+            let told = || {
+                Process::read(parts.keeper).is_some_and(|keeper| keeper.wchan().contains("poll"))
+            };
+            ensure!(await_until(seconds(5), told), "the keeper does not sleep");
         }
         if let Some(leader) = parts.leader {
             bystanders::copy_the_marker(world, leader, self.user)?;

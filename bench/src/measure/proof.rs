@@ -6,8 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use fullstop_bench::clock::now_ns;
-use rustix::event::PollFd;
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 
 /// Whether a cgroup below this one was removed.
