@@ -12,7 +12,7 @@ use super::desk::{
     names, nobody, proof, record, run_ids, say, start, swept_proof, tell, who, zoo,
 };
 use crate::kit::{
-    ANYWHERE, Cage, EVERYWHERE, Launch, Lines, Place, SOON, add, children, no_cgroup,
+    ANYWHERE, Cage, EVERYWHERE, Launch, Lines, Place, Run, SOON, add, children, no_cgroup,
 };
 
 pub fn register(registry: &mut Registry) {
@@ -118,14 +118,19 @@ fn restart_lost(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// The record may not say yet why it was stopped, but it was told.
-fn stopping(world: &mut World, place: Place) -> Outcome {
+/// A run in front, of two, that others can find.
+fn front(world: &mut World, place: Place) -> Outcome<(Run, String, Lines)> {
     let mut ready = Lines::create(world, "ready")?;
-    let _never = Lines::create(world, "never")?;
+    let never = Lines::create(world, "never")?;
     let run = Launch::new(place).start(world, &["sh", "-c", TWO])?;
     ready.expect("up")?;
     ensure!(await_until(SOON, || live_ids(world).len() == 1), "it is not listed");
-    let id = live_ids(world).remove(0);
+    Ok((run, live_ids(world).remove(0), never))
+}
+
+/// The record may not say yet why it was stopped, but it was told.
+fn stopping(world: &mut World, place: Place) -> Outcome {
+    let (run, id, _never) = front(world, place)?;
     let found = who(world, &id)?;
     send_signal(run.pid(), Signal::TERM)?;
     let events = dir(world, &id).join("events.jsonl");
@@ -140,12 +145,7 @@ fn stopping(world: &mut World, place: Place) -> Outcome {
 
 /// `fullstop run` is its own guard.
 fn in_front(world: &mut World, place: Place) -> Outcome {
-    let mut ready = Lines::create(world, "ready")?;
-    let _never = Lines::create(world, "never")?;
-    let run = Launch::new(place).start(world, &["sh", "-c", TWO])?;
-    ready.expect("up")?;
-    ensure!(await_until(SOON, || live_ids(world).len() == 1), "it is not listed");
-    let id = live_ids(world).remove(0);
+    let (run, id, _never) = front(world, place)?;
     let found = lose(world, &id)?;
     ensure!(found.guard.pid == run.pid(), "another guard: {}", found.guard);
     let listed = tell(world, place, &["ps", "--json"])?;
