@@ -77,6 +77,7 @@ pub fn serve(stage: &Stage) -> Life {
     mount("zoo", stage.file()?, "fuse", flags, &*options)
         .map_err(|error| cannot("mounting a FUSE filesystem", error.into()))?;
     let mut buffer = vec![0; BUFFER];
+    let mut asked = false;
     loop {
         let length = device.read(&mut buffer).doing("reading a FUSE request")?;
         let request = Request::parse(&buffer[..length])
@@ -91,6 +92,10 @@ pub fn serve(stage: &Stage) -> Life {
         }
         if request.opcode == INIT {
             stage.tell("serving", "serving\n")?;
+        }
+        // From here on the reader waits for an answer; before, it could still leave.
+        if request.opcode == READ && !std::mem::replace(&mut asked, true) {
+            stage.tell("serving", "asked\n")?;
         }
     }
 }

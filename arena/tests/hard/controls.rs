@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::time::{Duration, Instant};
 
 use arena::{
-    Context, Ended, Need, Outcome, Process, Ready, Registry, Signal, Spawned, World, await_until,
-    ensure, seconds, send_signal,
+    Context, Ended, Need, Outcome, Process, Ready, Registry, Signal, Spawned, World, ensure,
+    seconds, send_signal,
 };
 
 use super::kit::{AS_ROOT, EVERYWHERE, Launch, Lines, Place, Run, SOON, add, all_clean, text};
@@ -41,6 +41,7 @@ fn fuse(world: &mut World, place: Place, file: &str) -> Outcome<(Spawned, Run, P
     let run = launch.start(world, &[&zoo_path, "--dir", ".", "fuse-reader", &path])?;
     let announced = ready.wait(seconds(10))?;
     ensure!(announced == Some(1), "the reader announced {announced:?}");
+    serving.expect("asked")?;
     let reader = zoo(world)?;
     Ok((server, run, reader))
 }
@@ -65,12 +66,6 @@ fn fuse_read(world: &mut World, place: Place) -> Outcome {
 
 fn fuse_direct(world: &mut World, place: Place) -> Outcome {
     let (server, run, reader) = fuse(world, place, "direct")?;
-    let asleep = || Process::read(reader.pid).is_some_and(|now| matches!(now.state, 'D' | 'S'));
-    ensure!(
-        await_until(SOON, || asleep() && reader.wchan().contains("fuse")
-            || reader.wchan().contains("request")),
-        "{reader} does not wait"
-    );
     let pulled = Instant::now();
     send_signal(run.pid(), Signal::TERM)?;
     is_stuck(world, &run, &reader, pulled, Trigger::Term)?;
