@@ -21,6 +21,7 @@ pub const TESTS: &[Need] = &[
     need("fsfreeze", "util-linux", "the frozen filesystem"),
     need("mkfs.ext4", "e2fsprogs", "the frozen filesystem"),
     need("strace", "strace", "fault injection"),
+    need("perl", "perl", "members in the hands of a tracer"),
     need("bash", "bash", "the terminal tests, the completions"),
     need("vi", "vim-tiny", "an editor on the terminal of a run"),
     need("nano", "nano", "another editor there"),

@@ -240,7 +240,7 @@ impl Cell {
         parts: Option<&Parts>,
         pulled: Instant,
     ) -> Outcome<Ended> {
-        if self.trigger.kills_us() {
+        if self.trigger.is_murder() {
             world
                 .expect_extinct_by(Deadline::from(pulled, seconds(1)))
                 .context("one second after the kill")?;

@@ -9,7 +9,7 @@ use super::cell::{Cage, Cell};
 use super::member::MEMBERS;
 use super::parts::Parts;
 use super::story::Pace;
-use super::trigger::Trigger;
+use super::trigger::{ALL, Trigger};
 use super::{bystanders, clean, needs};
 use crate::report::Report;
 use crate::{
@@ -24,7 +24,7 @@ const STUCK: Ended = Ended::Code(120);
 const RETRY: Duration = seconds(1);
 
 pub fn register(registry: &mut Registry) {
-    for trigger in [Trigger::Term, Trigger::Natural, Trigger::KillRun, Trigger::KillKeeper] {
+    for trigger in ALL {
         for member in MEMBERS.iter().filter(|member| member.name == "setuid-root") {
             let cell =
                 Cell { member, cage: Cage::Tree, user: User::Plain, trigger, pace: Pace::Stuck };
@@ -41,6 +41,9 @@ fn play(cell: &Cell, world: &mut World) -> Outcome {
     let mut started = cell.start(world)?;
     let announced = started.ready.wait(seconds(20))?;
     ensure!(announced == Some(2), "the member announced {announced:?}");
+    if cell.trigger == Trigger::KillGuard {
+        bystanders::adopt_foreign(world, started.spawned.pid)?;
+    }
     let parts = Parts::find(world, started.spawned.pid, cell.trigger, true)?;
     let root = world
         .survivors()
@@ -50,8 +53,9 @@ fn play(cell: &Cell, world: &mut World) -> Outcome {
     let pulled = Instant::now();
     cell.trigger.pull(&parts)?;
 
-    let bound = cell.pace.total() + seconds(5);
-    if cell.trigger != Trigger::KillRun {
+    let bound = cell.timeout() + cell.pace.total() + seconds(5);
+    // Whoever is killed, or whose guard is, can say nothing of it.
+    if !cell.trigger.kills_us() {
         let status = world.wait(&started.spawned, bound)?;
         ensure!(status == STUCK, "run ended with {status}, not with {STUCK}");
         let took = pulled.elapsed();

@@ -40,9 +40,14 @@ pub const ALL: [Trigger; 9] = [
 ];
 
 impl Trigger {
-    /// After these nothing may live longer than a second.
+    /// After these nobody waits for the keeper, which climbs the short ladder.
     pub fn kills_us(self) -> bool {
         matches!(self, Self::KillRun | Self::KillGuard | Self::KillHost)
+    }
+
+    /// After these nothing may live longer than a second.
+    pub fn is_murder(self) -> bool {
+        self.kills_us() || self == Self::KillKeeper
     }
 
     /// After these a graceful member must have saved its state.

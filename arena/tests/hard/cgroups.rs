@@ -19,6 +19,7 @@ pub fn register(registry: &mut Registry) {
     });
     let cgroup = [AS_ROOT[0]];
     add(registry, "cgroup::a-member-leaves", &cgroup, &[], leaves_cgroup);
+    add(registry, "cgroup::all-members-leave", &cgroup, &[], all_leave_cgroup);
     add(registry, "cgroup::a-member-makes-more", &cgroup, &[], makes_cgroups);
     add(registry, "cgroup::a-member-freezes-itself", &cgroup, &[], freezes_itself);
 }
@@ -79,6 +80,23 @@ fn leaves_cgroup(world: &mut World, place: Place) -> Outcome {
     let ended = world.wait(&run.spawned, SOON)?;
     ensure!(ended == Ended::Code(137), "run ended with {ended}");
     run.expect_ended(place, "stopped")?;
+    all_clean(world)
+}
+
+/// Where nobody is left in the cgroup, whoever has left it is killed, and that is told.
+fn all_leave_cgroup(world: &mut World, place: Place) -> Outcome {
+    let mut ready = Lines::create(world, "ready")?;
+    let above = text(world.cgroup().context("no cgroup")?.path().join("cgroup.procs"));
+    let member = format!("trap '' TERM; echo 0 > {above}; echo up > ready; exec sleep 50");
+    let run =
+        Launch::new(place).options(&["--grace", "200ms"]).start(world, &["sh", "-c", &member])?;
+    ready.expect("up")?;
+    send_signal(run.pid(), Signal::TERM)?;
+    let ended = world.wait(&run.spawned, SOON)?;
+    ensure!(ended == Ended::Code(137), "run ended with {ended}");
+    let report = run.expect_ended(place, "stopped")?;
+    let killed = report.steps.iter().find(|step| step.step == "kill").context("no last step")?;
+    ensure!((killed.alive, killed.signalled) == (1, 1), "the last step was {killed:?}");
     all_clean(world)
 }
 

@@ -5,18 +5,21 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use arena::{
-    Cgroup, Context, Need, Outcome, Registry, Signal, World, await_until, ensure, seconds,
+    Cgroup, Context, Need, Outcome, Process, Registry, Signal, World, await_until, ensure, seconds,
     send_signal,
 };
 
-use super::kit::{AS_ROOT, EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean};
+use super::kit::{AS_ROOT, Cage, EVERYWHERE, Launch, Lines, Place, Run, SOON, add, all_clean};
 use super::stuck::{LADDER, Trigger, is_confirmed, is_stuck};
 use super::thaw::{Frozen, Watched, is_watched, run_name};
+use super::traced::{idle_tracer, tracer_needs};
 
 pub fn register(registry: &mut Registry) {
     let needs = [Need::Check(freezer_mounted), Need::Check(is_watched)];
     add(registry, "stuck::frozen-cgroup", &EVERYWHERE, &needs, frozen_cgroup);
     add(registry, "stuck::who-can-die-does", &AS_ROOT, &needs, others_die);
+    let needs = [&needs[..], &tracer_needs()].concat();
+    add(registry, "stuck::beside-remains", &EVERYWHERE, &needs, remains);
 }
 
 fn freezer_mounted() -> Result<(), String> {
@@ -41,8 +44,9 @@ struct Freezer {
 }
 
 impl Freezer {
-    fn create(place: Place) -> Outcome<Self> {
-        let name = format!("{}-{}-{}", run_name(), place.cage, place.user);
+    /// `whose`: of all scenarios that are played at the same time.
+    fn create(place: Place, whose: &str) -> Outcome<Self> {
+        let name = format!("{}-{whose}-{}-{}", run_name(), place.cage, place.user);
         let path = freezer_mount().context("no freezer")?.join(name);
         fs::create_dir(&path).context(path.display())?;
         let state = path.join("freezer.state");
@@ -67,7 +71,10 @@ impl Drop for Freezer {
 }
 
 fn frozen_cgroup(world: &mut World, place: Place) -> Outcome {
-    beside(world, place, "true")
+    let frozen = beside(world, place, "alone", "echo other > ready")?;
+    frozen.thaw()?;
+    is_confirmed(world, &frozen.run, place, Trigger::Term)?;
+    all_clean(world)
 }
 
 /// One who has left the cgroup, and whose children die without end, is killed beside one
@@ -75,32 +82,89 @@ fn frozen_cgroup(world: &mut World, place: Place) -> Outcome {
 fn others_die(world: &mut World, place: Place) -> Outcome {
     let above = world.cgroup().context("no cgroup")?.path().join("cgroup.procs");
     let restless = format!(
-        "setsid sh -c 'trap \"\" TERM; echo 0 > {}; i=0; \
+        "setsid sh -c 'trap \"\" TERM; echo 0 > {}; echo other > ready; i=0; \
          while [ $i -lt 9999 ]; do i=$((i+1)); (true & ); done'",
         above.display()
     );
-    beside(world, place, &restless)
+    let frozen = beside(world, place, "restless", &restless)?;
+    frozen.thaw()?;
+    is_confirmed(world, &frozen.run, place, Trigger::Term)?;
+    all_clean(world)
 }
 
-/// One member is frozen, and stops the end, beside another one.
-fn beside(world: &mut World, place: Place, other: &str) -> Outcome {
-    let freezer = Freezer::create(place)?;
+/// Beside the frozen one there are remains that a tracer holds. Once the frozen one is
+/// dead as well nobody lives, whatever becomes of the remains.
+fn remains(world: &mut World, place: Place) -> Outcome {
+    let other = "sh -c 'echo other > ready; exec tail -f /dev/null'";
+    let mut tracer = None;
+    let frozen = beside_whom(world, place, "remains", other, |world| {
+        tracer = Some(idle_tracer(world, named(world, "tail")?.pid)?);
+        Ok(())
+    })?;
+    frozen.thaw()?;
+    world.expect_extinct(seconds(3)).context("after it was thawed")?;
+    let report = frozen.run.report()?;
+    let said = (report.state.as_str(), report.proof.as_deref());
+    let proof = match place.cage {
+        Cage::Cgroup => "cgroup-empty",
+        Cage::Tree => "scan-clean",
+    };
+    ensure!(said == ("ended", Some(proof)), "it says {said:?}");
+    let tracer = tracer.context("no tracer")?;
+    send_signal(tracer.pid, Signal::KILL)?;
+    world.wait(&tracer, SOON)?;
+    drop(frozen);
+    all_clean(world)
+}
+
+/// Whoever goes by that name, once it does.
+fn named(world: &World, name: &str) -> Outcome<Process> {
+    let find = || world.survivors().into_iter().find(|process| process.comm == name);
+    ensure!(await_until(SOON, || find().is_some()), "there is no {name}");
+    find().context(format!("there is no {name}"))
+}
+
+/// A run that is stuck, for one of its members is frozen.
+struct Stuck {
+    run: Run,
+    freezer: Freezer,
+}
+
+impl Stuck {
+    fn thaw(&self) -> Outcome {
+        self.freezer.set("THAWED")
+    }
+}
+
+fn beside(world: &mut World, place: Place, whose: &str, other: &str) -> Outcome<Stuck> {
+    beside_whom(world, place, whose, other, |_| Ok(()))
+}
+
+/// One member is frozen, and stops the end, beside another one, who says that it is
+/// there.
+fn beside_whom(
+    world: &mut World,
+    place: Place,
+    whose: &str,
+    other: &str,
+    before_the_stop: impl FnOnce(&mut World) -> Outcome,
+) -> Outcome<Stuck> {
+    let freezer = Freezer::create(place, whose)?;
     let mut ready = Lines::create(world, "ready")?;
-    let command = format!("{other} & sh -c 'echo up > ready; exec sleep 50' & wait");
+    let command = format!("{other} & read go < go; sh -c 'echo up > ready; exec sleep 50' & wait");
+    let _go = Lines::create(world, "go")?;
     let launch = Launch::new(place).options(&["--ladder", LADDER]);
     let run = launch.start(world, &["sh", "-c", &command])?;
+    ready.expect("other")?;
+    fs::write(world.dir().join("go"), "now\n").context("go")?;
     ready.expect("up")?;
-    let sleeper = || world.survivors().into_iter().find(|process| process.comm == "sleep");
-    ensure!(await_until(SOON, || sleeper().is_some()), "nobody sleeps");
-    let sleeper = sleeper().context("nobody sleeps")?;
+    let sleeper = named(world, "sleep")?;
     fs::write(freezer.path.join("cgroup.procs"), sleeper.pid.to_string())
         .context("cgroup.procs")?;
     freezer.set("FROZEN")?;
+    before_the_stop(world)?;
     let pulled = Instant::now();
     send_signal(run.pid(), Signal::TERM)?;
     is_stuck(world, &run, &sleeper, pulled, Trigger::Term)?;
-    freezer.set("THAWED")?;
-    is_confirmed(world, &run, place, Trigger::Term)?;
-    drop(freezer);
-    all_clean(world)
+    Ok(Stuck { run, freezer })
 }

@@ -17,7 +17,7 @@ use super::stuck::{BOUND, LADDER, Trigger, is_confirmed, is_stuck};
 pub fn register(registry: &mut Registry) {
     let strace = [Need::Program("strace")];
     add(registry, "stuck::the-tracer-sleeps", &EVERYWHERE, &strace, tracer_sleeps);
-    let perl = [Need::Program("perl"), Need::Check(ptrace_number_known)];
+    let perl = tracer_needs();
     add(registry, "control::traced-leader", &EVERYWHERE, &perl, |w, p| traced(w, p, Whom::Leader));
     add(registry, "control::traced-child", &EVERYWHERE, &perl, |w, p| traced(w, p, Whom::Child));
     add(registry, "control::traced-child-of-an-exited-leader", &EVERYWHERE, &perl, |w, p| {
@@ -97,8 +97,12 @@ fn ptrace_number_known() -> Result<(), String> {
     ptrace_number().map(drop).ok_or_else(|| "the number of ptrace is not known here".into())
 }
 
+pub fn tracer_needs() -> [Need; 2] {
+    [Need::Program("perl"), Need::Check(ptrace_number_known)]
+}
+
 /// Seizes a process and never cares for it again.
-fn idle_tracer(world: &mut World, pid: i32) -> Outcome<Spawned> {
+pub fn idle_tracer(world: &mut World, pid: i32) -> Outcome<Spawned> {
     const SEIZE: u32 = 0x4206;
     let number = ptrace_number().context("ptrace")?;
     let script = format!("syscall({number}, {SEIZE}, {pid}, 0, 0) == 0 or die $!; sleep 55");

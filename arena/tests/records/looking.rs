@@ -3,14 +3,16 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arena::{Context, Outcome, Process, Registry, World, ensure};
+use arena::{
+    Context, Outcome, Process, Registry, Signal, World, await_until, ensure, millis, send_signal,
+};
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, all_clean, ask_with, cgroup_procs, dir, expect_over, nobody, proof, say, start, tell,
-    who,
+    QUIET, all_clean, ask_with, cgroup_procs, dir, expect_over, nobody, proof, record, say, start,
+    tell, who,
 };
-use crate::kit::{Cage, EVERYWHERE, Lines, Place, add};
+use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add, keeper};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
@@ -19,6 +21,7 @@ pub fn register(registry: &mut Registry) {
         ("ps-of-many", many),
         ("secrets-are-masked", secrets),
         ("events-in-order", events),
+        ("events-at-once", events_at_once),
         ("nobody-of-that-name", no_such),
     ] {
         add(registry, &format!("look::{name}"), &EVERYWHERE, &[], play);
@@ -232,6 +235,40 @@ fn events(world: &mut World, place: Place) -> Outcome {
     let torn = tell(world, place, &["events", &other])?;
     ensure!(torn == one, "with a torn line: {torn:?} and not {one:?}");
     expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// What happens is told when it happens, also where the state stays the same; and what a
+/// guard does in its keeper's place is told as well.
+fn events_at_once(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let _go = Lines::create(world, "go")?;
+    let script = "sh -c 'echo up > ready; read n < never' & read n < go; exit 3";
+    let id = start(world, place, &["--on-exit", "wait"], &["sh", "-c", script])?;
+    ready.expect("up")?;
+    // The record of a run that has settled takes with it what came before.
+    let written = dir(world, &id).join("record.json");
+    let settled = || {
+        let at = fs::metadata(&written).and_then(|file| file.modified()).ok();
+        let at = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let began = record(world, &id).ok().and_then(|record| record["started_at"].as_u64());
+        // After 50 ms; but files are dated by a clock that ticks.
+        at.zip(began).is_some_and(|(at, began)| at > millis(began + 30))
+    };
+    ensure!(await_until(SOON, settled), "it does not settle");
+    fs::write(world.dir().join("go"), "now\n").context("go")?;
+    let path = dir(world, &id).join("events.jsonl");
+    let told = || -> Vec<Value> {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    let left = || told().iter().any(|event| event["event"] == "leader-exited");
+    ensure!(await_until(SOON, left), "nobody tells that the leader has left: {:?}", told());
+    send_signal(keeper(world)?.pid, Signal::KILL)?;
+    world.expect_extinct(SOON)?;
+    let words: Vec<Value> = told().iter().map(|event| event["event"].clone()).collect();
+    ensure!(words == ["started", "leader-exited", "step", "ended"], "what happened: {words:?}");
+    expect_over(world, &id, "keeper-died", proof(place))?;
     all_clean(world)
 }
 

@@ -104,20 +104,22 @@ impl Ledger {
         self.write();
     }
 
-    /// Writes the state down if it is another one; that of a stop a little later, and
-    /// at once only how it came to that.
+    /// Writes down what has happened, and the state if it is another one; that of a stop
+    /// a little later.
     pub fn state(&mut self, state: &State) {
         let phase = Phase::of(state);
-        if phase == self.record.state || phase.is_over() {
+        if phase.is_over() {
             return;
         }
+        let changed = self.record.state != phase;
         self.record.state = phase;
-        if matches!(state, State::Stopping(_)) {
-            // What cannot be appended now goes before the record.
-            let _ = self.append();
-            self.due.get_or_insert_with(|| now() + SETTLED);
-        } else {
+        if changed && !matches!(state, State::Stopping(_)) {
             self.write();
+            return;
+        }
+        let appended = self.append();
+        if changed || appended.is_err() {
+            self.due.get_or_insert_with(|| now() + SETTLED);
         }
     }
 
@@ -135,9 +137,11 @@ impl Ledger {
         self.write();
     }
 
-    pub fn step(&mut self, step: &Taken, reason: Reason) {
-        let Taken { step, alive, signalled, .. } = step.clone();
-        self.event(What::Step { step, alive, signalled, reason });
+    pub fn steps(&mut self, steps: &[Taken], state: &State) {
+        let reason = state.reason().unwrap_or(Reason::Exited);
+        for Taken { step, alive, signalled, .. } in steps.iter().cloned() {
+            self.event(What::Step { step, alive, signalled, reason });
+        }
     }
 
     pub fn event(&mut self, what: What) {
@@ -160,20 +164,20 @@ impl Ledger {
 
     /// Ended, stuck or released. Returns what could not be written.
     pub fn report(&mut self, report: &Report) -> Option<String> {
+        self.end(report).err().map(|error| error.to_string())
+    }
+
+    fn end(&mut self, report: &Report) -> Result<()> {
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
         // The keeper may have told the end, and no more.
-        let told = if self.taken_over { self.run.events().pop() } else { None };
-        let same =
-            |event: Event| event.generation == report.generation && event.what == What::end(report);
-        if !told.is_some_and(same) {
+        let told = self.taken_over
+            && self.run.events().last().is_some_and(|event| event.is_end_of(report));
+        if !told {
             self.event(What::end(report));
         }
-        let mut unwritten = self.write();
-        if self.record.state.is_over() && unwritten.is_none() {
-            unwritten = self.run.finish().err();
-        }
-        unwritten.map(|error| error.to_string())
+        self.try_to_write()?;
+        if self.record.state.is_over() { self.run.finish() } else { Ok(()) }
     }
 
     /// Writes what was left for later, or could not be written.
@@ -188,12 +192,17 @@ impl Ledger {
         self.due.map(|at| at.since(now()))
     }
 
+    /// Now, or later if it cannot be.
+    pub fn write(&mut self) {
+        let _ = self.try_to_write();
+    }
+
     /// Writes the events before the record: whoever sees a state finds how it came
     /// to that.
-    pub fn write(&mut self) -> Option<StoreError> {
+    fn try_to_write(&mut self) -> Result<()> {
         let written = self.append().and_then(|()| self.run.write_record(&self.record));
         self.due = written.is_err().then(|| now() + WRITE_AGAIN);
-        written.err()
+        written
     }
 
     fn append(&mut self) -> Result<()> {

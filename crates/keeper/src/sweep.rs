@@ -145,6 +145,8 @@ pub fn kill_cgroup(record: &RecordFile) -> bool {
 struct Lost {
     run: RunDir,
     record: RecordFile,
+    /// What keeper and guard have told of this generation.
+    told: Vec<Event>,
 }
 
 impl Lost {
@@ -164,7 +166,9 @@ impl Lost {
         if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
             run.rejoin(&group);
         }
-        Ok(Lost { run, record })
+        let mut told = run.events();
+        told.retain(|event| event.generation == record.generation);
+        Ok(Lost { run, record, told })
     }
 
     fn end(mut self, mode: Mode) -> Found {
@@ -326,8 +330,7 @@ impl Lost {
         if let Phase::Stopping { reason, .. } | Phase::Stuck { reason } = self.record.state {
             return reason;
         }
-        let own = |event: &Event| event.generation == self.record.generation;
-        let told = self.run.events().into_iter().filter(own).find_map(|event| match event.what {
+        let told = self.told.iter().find_map(|event| match event.what {
             What::Step { reason, .. } => Some(reason),
             _ => None,
         });
@@ -336,11 +339,8 @@ impl Lost {
 
     fn finish(&mut self, killed: usize, mut report: Report) -> Found {
         // A keeper that told the end, and was cut short after it, told the truth.
-        if let Some(Event { generation, what: What::Ended { reason, exit, proof }, .. }) =
-            self.run.events().pop()
-            && generation == self.record.generation
-        {
-            report = Report { reason, exit, proof, ..report };
+        if let Some(Event { what: What::Ended { reason, exit, proof }, .. }) = self.told.last() {
+            report = Report { reason: *reason, exit: *exit, proof: *proof, ..report };
         }
         match self.write(&report).and_then(|()| self.run.finish()) {
             Ok(()) => Found::Ended { killed, report: Box::new(report) },
@@ -355,13 +355,11 @@ impl Lost {
     }
 
     fn write(&mut self, report: &Report) -> Result<()> {
-        let (id, generation) = (self.record.id.clone(), self.record.generation);
-        let event = Event { at: unix_ms(), id, generation, what: What::end(report) };
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
-        let same = |last: Event| last.generation == generation && last.what == event.what;
-        if !self.run.events().pop().is_some_and(same) {
-            self.run.append(&[event])?;
+        if !self.told.last().is_some_and(|event| event.is_end_of(report)) {
+            let (id, generation) = (self.record.id.clone(), self.record.generation);
+            self.run.append(&[Event { at: unix_ms(), id, generation, what: What::end(report) }])?;
         }
         self.run.write_record(&self.record)
     }

@@ -277,6 +277,13 @@ pub enum What {
     },
 }
 
+impl Event {
+    /// Whether it tells of the end that this report tells of.
+    pub fn is_end_of(&self, report: &Report) -> bool {
+        self.generation == report.generation && self.what == What::end(report)
+    }
+}
+
 impl What {
     /// How a run came to its end, as its report tells it.
     pub fn end(report: &Report) -> What {

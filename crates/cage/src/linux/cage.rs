@@ -16,7 +16,7 @@ use fullstop_core::identity::Identity;
 use fullstop_core::machine::Whom;
 use fullstop_core::report::{CageKind, Member, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Moment, Proof};
+use fullstop_core::words::Proof;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -30,6 +30,10 @@ const WALK_EVERY: Duration = Duration::from_millis(20);
 /// After this time it is walked all the same: somebody who has left the cgroup may leave
 /// dead children without end.
 const WALK_ANYWAY: Duration = Duration::from_millis(200);
+/// How long those are looked for who are let go, or not waited for any longer.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);
+/// What is looked at now and then keeps nobody's orders waiting longer than this.
+const SHORT_LOOK: Duration = Duration::from_millis(20);
 
 /// Where a cage is to be, known to guard and keeper before either exists apart.
 #[derive(Clone, Debug)]
@@ -137,7 +141,7 @@ impl LinuxCage {
     /// or there must be a cgroup to tell.
     pub fn follow(&mut self, known: &[Member]) -> bool {
         let mut survivors = Vec::new();
-        survey(First::Oldest, Bound::NONE, |held, stat| {
+        survey(First::Oldest, Bound::within(LONGEST_LOOK), |held, stat| {
             survivors.extend(held.again().filter(|_| stat.is_alive()));
         });
         let held = |member: &Member| survivors.iter().any(|held| held.pid() == member.pid);
@@ -158,12 +162,10 @@ impl LinuxCage {
     /// Writes down who is there, for whoever must find them without us. What is
     /// known of one already is not asked again. Returns whether anything changed.
     pub fn roll(&self, known: &mut Vec<Identity>) -> bool {
-        /// Nobody's orders wait for it longer than this.
-        const LONGEST: Duration = Duration::from_millis(20);
         /// So many at most are then looked up who were known before.
         const MOST: usize = 1000;
         let mut now: Vec<Identity> = Vec::new();
-        let all = survey(First::Youngest, Bound::within(LONGEST), |held, stat| {
+        let all = survey(First::Youngest, Bound::within(SHORT_LOOK), |held, stat| {
             if !stat.is_alive() {
                 return;
             }
@@ -235,17 +237,19 @@ impl LinuxCage {
 
     /// The kill loop's one round without a cgroup: parents first, each on sight.
     fn kill_tree(&mut self) -> Round {
-        if self.last_kill.replace(Instant::now()).is_none() {
+        if !self.last.has_begun() {
             // The first walk may race already; what our session costs waits for a storm.
             raise_priority();
         }
         let round = self.last.round();
+        // Counted from its end: a long one must not be followed by another at once.
+        self.last_kill = Some(Instant::now());
         if self.last.is_storming() {
             self.hurry();
         }
         // Held, and so killed, whatever /proc shows.
         let _ = self.leader().map(|leader| leader.send(Signal::KILL));
-        self.nobody_new = round.alive == 0;
+        self.nobody_new = !self.last.met_somebody_new();
         round
     }
 
@@ -452,7 +456,8 @@ impl Cage for LinuxCage {
         let Some(last_kill) = self.last_kill else {
             let alive = cgroup.procs().len();
             self.cgroup_kills = cgroup.kill().is_ok();
-            if !self.cgroup_kills {
+            // Where nobody is in it, whoever is left has left it.
+            if !self.cgroup_kills || alive == 0 {
                 return self.kill_tree();
             }
             self.last_kill = Some(Instant::now());
@@ -488,7 +493,7 @@ impl Cage for LinuxCage {
 
     fn cpu_time(&mut self) -> Duration {
         let counted = self.cgroup.as_ref().and_then(Cgroup::cpu_time);
-        self.used.measured(counted.unwrap_or_else(used_below))
+        self.used.measured(counted.unwrap_or_else(|| used_below(Bound::within(SHORT_LOOK))))
     }
 
     fn look(&mut self) -> Look {
@@ -518,22 +523,10 @@ impl Cage for LinuxCage {
     }
 
     fn release(&mut self) -> Vec<Member> {
-        let members = self.census(Duration::MAX);
+        let members = self.census(LONGEST_LOOK);
         if let Some(cgroup) = &mut self.cgroup {
             cgroup.dissolve();
         }
         members
     }
-}
-
-/// Now, on the clock that does not count suspend.
-pub fn now() -> Moment {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // The C library has found the kernel's clock already; rustix would look for it once
-    // more, which takes longer than many a system call of a start.
-    // SAFETY: `time` is ours, and is written before the call returns.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();
-    Moment::at(Duration::new(seconds, nanos))
 }

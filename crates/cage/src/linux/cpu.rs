@@ -7,9 +7,9 @@ use std::time::Duration;
 
 /// What all below us have used, as far as anybody still knows: the living, the dead
 /// that nobody has waited for, and whoever was waited for by one of them or by us.
-pub fn used_below() -> Duration {
+pub fn used_below(bound: Bound) -> Duration {
     let own = getpid().as_raw_pid();
-    let used = family(own, Bound::NONE).into_iter().map(|stat| {
+    let used = family(own, bound).into_iter().map(|stat| {
         let itself = if stat.pid == own { 0 } else { stat.cpu_ticks };
         itself + stat.reaped_ticks
     });
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_dead_have_used_what_they_used() {
         const LITTLE: Duration = Duration::from_millis(30);
-        let before = used_below();
+        let before = used_below(Bound::NONE);
         let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{busy}'; echo done; read line");
         let mut shell = Command::new("sh")
@@ -83,9 +83,9 @@ mod tests {
             .expect("a shell");
         let mut done = [0; 5];
         shell.stdout.take().expect("a pipe").read_exact(&mut done).expect("an answer");
-        let while_it_lives = used_below();
+        let while_it_lives = used_below(Bound::NONE);
         assert!(while_it_lives >= before + LITTLE, "{before:?} {while_it_lives:?}");
         shell.wait().expect("an end");
-        assert!(used_below() >= before + LITTLE, "{before:?}");
+        assert!(used_below(Bound::NONE) >= before + LITTLE, "{before:?}");
     }
 }

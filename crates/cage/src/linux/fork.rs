@@ -2,13 +2,12 @@
 //! share our memory until they execute something; either may be born into a cgroup.
 
 use super::held::Held;
+use super::procfs::counted_threads;
 use super::syscall::{Entry, clone_onto};
 use fullstop_core::signal::Signal;
 use std::ffi::c_void;
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 
 /// Which side of a fork this is.
 #[derive(Debug)]
@@ -31,12 +30,8 @@ pub fn fork(exit_signal: Signal) -> io::Result<Fork> {
 }
 
 fn refuse_threads() -> io::Result<()> {
-    /// A directory's links are itself, its name above, and one for each below.
-    const ONE_THREAD: u64 = 3;
-    match fs::metadata("/proc/self/task") {
-        Ok(tasks) if tasks.nlink() > ONE_THREAD => {
-            Err(io::Error::other("a process with threads must not fork"))
-        }
+    match counted_threads("/proc/self") {
+        Some(2..) => Err(io::Error::other("a process with threads must not fork")),
         // Without /proc there is nobody to ask; fullstop itself starts no thread.
         _ => Ok(()),
     }

@@ -6,7 +6,7 @@
 //! said. See pidfd_open(2), pidfd_send_signal(2).
 
 use super::procfs::{Stat, stat};
-use super::wait::is_child;
+use super::wait::{is_child, is_dead_child};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -130,9 +130,10 @@ impl Held {
         Some(Held { pid: self.pid, grip: Grip::Pidfd(fd) })
     }
 
-    /// Whether all its threads have exited. Without a pidfd nobody can tell.
+    /// Whether all its threads have exited. Of a child that is held without a pidfd, and
+    /// traced by a stranger, nobody can tell.
     pub fn is_dead(&self) -> bool {
-        let Some(pidfd) = self.pidfd() else { return false };
+        let Some(pidfd) = self.pidfd() else { return is_dead_child(self.pid()) };
         let mut fds = [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }

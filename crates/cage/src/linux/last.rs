@@ -53,9 +53,11 @@ pub struct LastStep {
     /// Who was met, so killed if that is allowed, and not reaped by us yet: one look is
     /// enough for a while.
     met: HashSet<i32>,
+    /// The last round met somebody whom none before had met.
+    somebody_new: bool,
     storm: Option<Storm>,
-    /// When everybody was last looked at. The first round walks everywhere, because it
-    /// also counts.
+    /// When everybody was last looked at, or found to be too many for that. The first
+    /// round walks everywhere, because it also counts.
     last_thorough: Option<Instant>,
 }
 
@@ -65,11 +67,20 @@ impl LastStep {
         self.last_thorough.get_or_insert_with(Instant::now);
     }
 
+    pub fn has_begun(&self) -> bool {
+        self.last_thorough.is_some()
+    }
+
+    pub fn met_somebody_new(&self) -> bool {
+        self.somebody_new
+    }
+
     pub fn round(&mut self) -> Round {
+        self.somebody_new = false;
         let children = own_children();
         let new = self.new_among(&children);
         let storms = self.storm.is_some() && !new.is_empty() || new.len() > FEW;
-        if self.last_thorough.is_some() && storms {
+        if self.has_begun() && storms {
             return self.kill_while_new(new);
         }
         if let Some(storm) = &mut self.storm {
@@ -83,7 +94,6 @@ impl LastStep {
         if self.last_thorough.is_some_and(|at| at.elapsed() < THOROUGH_EVERY) {
             return if new.is_empty() { Round::default() } else { self.kill_below(false) };
         }
-        self.met.clear();
         let round = self.kill_below(true);
         // Counted from its end: a long one must not be followed by another at once.
         self.last_thorough = Some(Instant::now());
@@ -118,6 +128,7 @@ impl LastStep {
                 break;
             }
         }
+        self.somebody_new = true;
         round
     }
 
@@ -125,13 +136,18 @@ impl LastStep {
         let mut round = Round::default();
         let before = std::mem::take(&mut self.met);
         let look = |held: &Held| match held {
-            held if before.contains(&held.pid()) || held.is_dead() => None,
+            held if held.is_dead() => None,
             held if thorough => threads(held.pid()).map(|threads| (threads, ())),
+            held if before.contains(&held.pid()) => None,
             _ => Some((1, ())),
         };
         let bound = Bound::within(LONGEST_ROUND);
         walk(First::Oldest, bound, look, |held, ()| self.kill(held, &mut round));
-        self.met.extend(before);
+        self.somebody_new = !self.met.is_subset(&before);
+        // Whom a thorough one does not meet may have left its pid to others.
+        if !thorough {
+            self.met.extend(before);
+        }
         round
     }
 

@@ -3,6 +3,7 @@
 mod birth;
 mod cage;
 mod cgroup;
+mod clock;
 mod cpu;
 mod descriptors;
 mod entry;
@@ -31,7 +32,8 @@ mod turn;
 mod view;
 mod wait;
 
-pub use cage::{Blueprint, LinuxCage, now};
+pub use cage::{Blueprint, LinuxCage};
+pub use clock::now;
 pub use descriptors::{close_all_but, null_over, raise_descriptor_limit};
 pub use entry::fill_standard_descriptors;
 pub use fork::{Fork, fork};

@@ -45,17 +45,18 @@ pub fn stat(pid: i32) -> Option<Stat> {
 
 /// How many threads a process has, for less than reading all that is said of it.
 pub fn threads(pid: i32) -> Option<u32> {
+    counted_threads(&format!("/proc/{pid}")).or_else(|| stat(pid).map(|stat| stat.threads))
+}
+
+/// As the links of a process's directory tell; not every /proc counts them there.
+pub fn counted_threads(process: &str) -> Option<u32> {
     /// A directory's own links; each thread adds another.
     const NO_THREAD: u64 = 2;
-    let links = rustix::fs::stat(format!("/proc/{pid}/task")).ok()?.st_nlink;
+    let links = rustix::fs::stat(format!("{process}/task")).ok()?.st_nlink;
     // Its width is not the same on every machine.
     #[allow(clippy::useless_conversion)]
-    let links = u64::from(links);
-    if links > NO_THREAD {
-        return u32::try_from(links - NO_THREAD).ok();
-    }
-    // Not every /proc counts them there.
-    stat(pid).map(|stat| stat.threads)
+    let threads = u64::from(links).saturating_sub(NO_THREAD);
+    u32::try_from(threads).ok().filter(|&threads| threads > 0)
 }
 
 /// The command's name may hold anything, also `)` and newlines: it ends at the

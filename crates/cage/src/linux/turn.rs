@@ -1,7 +1,8 @@
 //! Getting a turn on a busy machine: a storm of processes must not keep its keeper
 //! from ending it.
 
-use rustix::process::{getpid, getsid};
+use super::groups::own_session;
+use rustix::process::getpid;
 
 /// How long a turn of ours need be. See sched(7): whoever asks for a short one gets it
 /// sooner.
@@ -40,7 +41,7 @@ pub fn raise_priority() {
 /// Where sessions are scheduled as groups, it is the group's turn that counts; in
 /// somebody else's session it is not ours to take. Half a millisecond of work.
 pub fn raise_session() {
-    if getsid(None) == Ok(getpid()) {
+    if own_session() == getpid().as_raw_pid() {
         let _ = std::fs::write("/proc/self/autogroup", "-20");
     }
 }

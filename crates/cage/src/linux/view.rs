@@ -1,10 +1,10 @@
 //! Processes as they are shown to people. Not for signals.
 
 use super::cgroup::Cgroup;
+use super::clock::since_boot;
 use super::kin::{self, Bound};
 use super::procfs::{self, Stat, stat};
 use rustix::param::{clock_ticks_per_second, page_size};
-use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,10 +27,7 @@ impl Process {
 
     /// How long it has lived.
     pub fn age(&self) -> Duration {
-        let now = clock_gettime(ClockId::Boottime);
-        let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-        let nanos = u32::try_from(now.tv_nsec).unwrap_or_default();
-        Duration::new(seconds, nanos).saturating_sub(ticks(self.0.start_ticks))
+        since_boot().saturating_sub(ticks(self.0.start_ticks))
     }
 
     /// How long it was on a processor.

@@ -46,6 +46,7 @@ impl Guard<'_> {
         let state = self.state.clone();
         let mut engine = Engine::new(self.spec.plan.clone(), state, cage, notes);
         engine.notes.cage = engine.cage.kind();
+        let told = engine.notes.steps.len();
         engine.tell(Input::KeeperDied);
         if let Some(exit) = known {
             engine.tell(Input::LeaderExited { exit, rest: Rest::Alive });
@@ -68,6 +69,9 @@ impl Guard<'_> {
             self.drain(&mut engine.notes, since);
         }
         engine.notes.error = Some("the keeper was killed; its guard ended the run".to_owned());
+        if let Some(ledger) = &mut self.ledger {
+            ledger.steps(&engine.notes.steps[told..], &engine.state);
+        }
         let report = engine.notes.report(self.spec, &engine.state);
         self.write_down(&report);
         if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {

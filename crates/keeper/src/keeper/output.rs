@@ -94,6 +94,8 @@ impl Keeper<'_> {
         if self.capture.as_ref().is_some_and(Capture::owner_is_behind) {
             self.engine.tell(Input::Output);
         }
+        // A stop that is under way has no use for it.
+        self.idling.take_if(|_| self.engine.state.reason().is_some());
         let due = self.idling.as_ref().is_some_and(|idling| idling.patience().is_zero());
         if let Some(idling) = self.idling.as_mut().filter(|_| due) {
             let used = self.engine.cage.cpu_time();
@@ -119,7 +121,6 @@ impl Keeper<'_> {
 
     /// Whether all output has come to its end, or is not waited for any more.
     pub(super) fn is_drained(&mut self) -> bool {
-        self.idling = None;
         if self.told.reported.as_ref().is_some_and(fullstop_core::machine::State::is_over) {
             return true;
         }

@@ -10,7 +10,6 @@ use fullstop_cage::linux::now;
 use fullstop_core::machine::State;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Reason;
 use fullstop_store::format::{Phase, What};
 use fullstop_store::{Frame, Reply};
 use rustix::event::poll;
@@ -58,10 +57,7 @@ impl Keeper<'_> {
             if let Some(exit) = news.exit.filter(|_| !self.engine.state.is_over()) {
                 ledger.event(What::LeaderExited { exit });
             }
-            let reason = self.engine.state.reason().unwrap_or(Reason::Exited);
-            for step in &self.engine.notes.steps[self.told.steps..] {
-                ledger.step(step, reason);
-            }
+            ledger.steps(&self.engine.notes.steps[self.told.steps..], &self.engine.state);
         }
         self.told.steps = self.engine.notes.steps.len();
         self.tell_state();
