@@ -1,7 +1,7 @@
 //! Which cells there are, and which are not, and why.
 
 use super::cell::{Cage, Cell};
-use super::member::{CROWD, Leader, MEMBERS, Member};
+use super::member::{Leader, MEMBERS, Member};
 use super::story::Pace;
 use super::trigger::{ALL, Trigger};
 use super::{needs, stuck};
@@ -11,9 +11,6 @@ use crate::{Need, Registry, User};
 pub fn register(registry: &mut Registry) {
     for cell in cells() {
         add(registry, &format!("matrix::{}", cell.name()), cell);
-    }
-    for cell in crowds() {
-        add(registry, &format!("crowd::{}", cell.name()), cell);
     }
     for cell in defaults() {
         add(registry, &format!("default::{}", cell.name()), cell);
@@ -64,17 +61,6 @@ fn makes_sense(cell: &Cell) -> bool {
 
 fn pace(member: &Member) -> Pace {
     if member.saves { Pace::Patient } else { Pace::Short }
-}
-
-/// A thousand processes, for the ways that differ in who does the killing.
-fn crowds() -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for cage in [Cage::Cgroup, Cage::Tree] {
-        for trigger in [Trigger::Term, Trigger::KillRun, Trigger::KillKeeper, Trigger::Natural] {
-            cells.push(Cell { member: &CROWD, cage, user: User::Root, trigger, pace: Pace::Short });
-        }
-    }
-    cells
 }
 
 /// Without `--ladder` and `--cage`, as people call it.

@@ -95,6 +95,7 @@ pub const MEMBERS: &[Member] = &[
     Member { leader: Leader::LeavesNobody, ..polite("exit-at-once") },
     Member { size: Some(10), ..polite("wide") },
     Member { size: Some(100), crowd: Crowd::Wild, ..polite("wide") },
+    Member { size: Some(1000), crowd: Crowd::Wild, ..polite("wide") },
     Member { size: Some(200), crowd: Crowd::Wild, ..polite("chain") },
     polite("flood"),
     Member { leader: Leader::Answers, saves: true, ..polite("save-on-term") },
@@ -117,9 +118,6 @@ pub const MEMBERS: &[Member] = &[
     // Started by root there is nothing special about a child that is root.
     Member { crowd: Crowd::Deaf, users: &[User::Plain], ..polite("setuid-root") },
 ];
-
-/// So many that a few cells must do.
-pub const CROWD: Member = Member { size: Some(1000), crowd: Crowd::Wild, ..polite("wide") };
 
 impl Member {
     pub fn label(&self) -> String {
