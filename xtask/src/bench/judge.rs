@@ -126,7 +126,7 @@ pub fn figures(contenders: &[Contender], capturers: &[Capturer], results: &Resul
             let more = run
                 .zip(cast.floor(1, young))
                 .map(|(run, floor)| run.median_ms() - floor.median_ms());
-            let what = format!("stop-to-proof of one process{when}, {cage}, above the floor");
+            let what = format!("stop-to-return of one process{when}, {cage}, above the floor");
             figures.push(figure(what, "ms", more, SINGLE_MS));
         }
     }
