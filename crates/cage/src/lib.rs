@@ -133,6 +133,9 @@ impl fmt::Display for SpawnError {
             SpawnError::Stdin { path, source } => {
                 write!(f, "cannot read stdin from {path}: {}", plain(source))
             }
+            SpawnError::NotFound { program, .. } if program.is_empty() => {
+                f.write_str("the command's name is empty")
+            }
             SpawnError::NotFound { program, searched } if searched.is_empty() => {
                 write!(f, "{program}: no such file")
             }

@@ -19,6 +19,8 @@ const SHORTEST_NAP: Duration = Duration::from_micros(300);
 /// Where nobody dies and nobody new is met, there is no hurry: a death wakes us. And so
 /// long at most nothing is heard while others are let die.
 const LONGEST_NAP: Duration = Duration::from_millis(10);
+/// Where waiting for news fails, they are looked for again and again.
+pub const BLIND_NAP: Duration = Duration::from_millis(1);
 /// How long those are looked for who are to be named: whoever gives orders waits.
 const LONGEST_CENSUS: Duration = Duration::from_secs(1);
 /// The last relatives of a leader that has just exited are often dying already.

@@ -131,12 +131,13 @@ impl Front {
     }
 
     /// What the terminal sends reaches the guard by itself, except the HUP that
-    /// only a session's leader gets.
+    /// only a session's leader gets. An alarm is sent by the kernel as well, to us alone.
     fn reached_guard(&self, heard: Heard) -> bool {
         let leads_session = own_session() == getpid().as_raw_pid();
         heard.by_kernel
             && self.terminal.is_some()
             && !(heard.signal == Signal::HUP && leads_session)
+            && heard.signal != Signal::ALRM
     }
 
     /// Strangers are reaped, never signalled.

@@ -3,6 +3,7 @@
 use crate::secret::wipe;
 use crate::sink::Sink;
 use fullstop_cage::linux::Origin;
+use fullstop_cage::plain;
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::{Report, Wanted};
@@ -176,9 +177,13 @@ impl Spec {
     }
 
     /// Writes the report where it was asked for; returns what went wrong.
-    pub fn write_report(&self, report: &Report) -> Option<String> {
-        let written = self.report.as_ref().map(|sink| sink.write(report))?;
-        written.err().map(|why| format!("cannot write the report: {why}"))
+    /// Returns what could not be written, behind what could not be `before`.
+    pub fn write_report(&self, report: &Report, before: Option<String>) -> Option<String> {
+        let written = self.report.as_ref().map(|sink| sink.write(report));
+        let error = written.and_then(Result::err);
+        let unwritten = error.map(|why| format!("cannot write the report: {}", plain(&why)));
+        let all: Vec<String> = before.into_iter().chain(unwritten).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     pub fn kernel_cwd(&self) -> Option<CString> {

@@ -3,6 +3,7 @@
 use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
+use super::descriptors::room_for_descriptors;
 use super::groups::own_group;
 use super::held::Held;
 use super::kin::{Bound, First, below, dead_children, survey};
@@ -256,19 +257,19 @@ impl LinuxCage {
     /// ECHILD, and where there is a cgroup it must be empty as well.
     fn proof_without_children(&mut self) -> Option<Proof> {
         /// From kernel 6.19 a task leaves its cgroup a moment after it was reaped.
-        const MOMENTS: usize = 1000;
+        const MOMENT: Duration = Duration::from_millis(10);
         let Some(cgroup) = &mut self.cgroup else { return Some(Proof::NoChildren) };
-        for _ in 0..MOMENTS {
+        let until = Instant::now() + MOMENT;
+        loop {
             // An empty one that cannot be removed is empty all the same.
             if cgroup.is_emptied() {
                 return Some(Proof::CgroupEmpty);
             }
-            if !cgroup.procs().is_empty() {
+            if !cgroup.procs().is_empty() || Instant::now() >= until {
                 return None;
             }
             yield_now();
         }
-        None
     }
 
     /// Children are left, but all are dead. Whoever could be reaped is reaped now;
@@ -292,8 +293,9 @@ impl LinuxCage {
     }
 
     /// Sends to every proven member that `meant` picks. All are held before the
-    /// first is told: whoever falls at once must not take others out of sight. In a
-    /// storm only those are asked who could be met in time, or it would never be killed.
+    /// first is told, as far as there are descriptors: whoever falls at once must not take
+    /// others out of sight. In a storm only those are asked who could be met in time, or
+    /// it would never be killed.
     fn signal_tree(
         &mut self,
         signal: Signal,
@@ -304,13 +306,13 @@ impl LinuxCage {
         /// children to us meanwhile: they are there when looked at again.
         const LOOKS: usize = 8;
         let until = Instant::now() + within;
-        let mut members = Vec::new();
+        let mut asked = Asked::new(signal);
         let mut seen = HashSet::new();
         let mut all = true;
         for _ in 0..LOOKS {
             all = survey(First::Oldest, Bound::until(until), |held, stat| {
-                if stat.is_alive() && seen.insert(stat.pid) {
-                    members.extend(held.keep().filter(|_| meant(stat)));
+                if stat.is_alive() && seen.insert(stat.pid) && meant(stat) {
+                    asked.extend(held.keep());
                 }
             });
             if !all || !seen.is_empty() {
@@ -323,11 +325,10 @@ impl LinuxCage {
         for held in self.others_inside(&seen, Bound::until(until)) {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
                 seen.insert(stat.pid);
-                members.extend(Some(held).filter(|_| meant(&stat)));
+                asked.extend(Some(held).filter(|_| meant(&stat)));
             }
         }
-        let signalled = members.iter().filter(|held| tell(held, signal)).count();
-        Round { alive: seen.len(), signalled }
+        Round { alive: seen.len(), signalled: asked.tell_all() }
     }
 
     /// Members of our cgroup who do not descend from us: a process that entered
@@ -388,6 +389,37 @@ impl LinuxCage {
                 look.birth = Some(Err(error));
             }
         }
+    }
+}
+
+/// Those who are to be told, held until then.
+struct Asked {
+    signal: Signal,
+    held: Vec<Held>,
+    /// How many of them cost a descriptor, and how many may.
+    open: usize,
+    room: usize,
+    told: usize,
+}
+
+impl Asked {
+    fn new(signal: Signal) -> Asked {
+        Asked { signal, held: Vec::new(), open: 0, room: room_for_descriptors(), told: 0 }
+    }
+
+    fn extend(&mut self, held: Option<Held>) {
+        self.open += usize::from(held.as_ref().is_some_and(|held| held.pidfd().is_some()));
+        self.held.extend(held);
+        if self.open >= self.room {
+            self.tell_all();
+        }
+    }
+
+    /// Returns how many have been told since the beginning.
+    fn tell_all(&mut self) -> usize {
+        self.told += self.held.drain(..).filter(|held| tell(held, self.signal)).count();
+        self.open = 0;
+        self.told
     }
 }
 

@@ -1,14 +1,15 @@
 //! A cgroup of our own, beneath the one we are in. See cgroups(7).
 
 use super::held::own_cgroup_id;
-use super::procfs::{self, numbers};
+use super::procfs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags, open, openat};
-use std::ffi::OsStr;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chmod, chmodat, open, openat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::io;
 use std::mem::replace;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -133,10 +134,25 @@ impl Cgroup {
     /// mounted something over that.
     fn file(&self, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC;
-        Ok(match &self.dir {
-            Some(dir) => openat(dir, name, flags, Mode::empty())?,
-            None => open(self.path.join(name), flags, Mode::empty())?,
+        let try_it = || match &self.dir {
+            Some(dir) => openat(dir, name, flags, Mode::empty()),
+            None => open(self.path.join(name), flags, Mode::empty()),
+        };
+        Ok(match try_it() {
+            Err(Errno::ACCESS) => {
+                self.open_up();
+                try_it()?
+            }
+            other => other?,
         })
+    }
+
+    /// A member may have closed it to everybody, but it is ours.
+    fn open_up(&self) {
+        let _ = match &self.dir {
+            Some(dir) => chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), open_to_all()),
+            None => chmod(&self.path, open_to_all()),
+        };
     }
 
     fn write(&self, name: &str, text: &str) -> io::Result<()> {
@@ -200,16 +216,27 @@ impl Cgroup {
     pub fn procs(&self) -> Vec<i32> {
         /// A directory's own links; each one below it adds another.
         const NOBODY_BELOW: u64 = 2;
-        let mut pids = Vec::new();
-        if self.links() == Some(NOBODY_BELOW) {
-            let file = self.file("cgroup.procs", OFlags::RDONLY);
+        const PROCS: &str = "cgroup.procs";
+        let members = |file: io::Result<OwnedFd>| {
             let text = file.and_then(|file| procfs::text_of(&file)).unwrap_or_default();
-            return procfs::numbers_in(&text);
+            procfs::numbers_in(&text)
+        };
+        let mut pids = members(self.file(PROCS, OFlags::RDONLY));
+        if self.links() != Some(NOBODY_BELOW) {
+            self.below(&mut |dir, _, _| {
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                let file = openat(dir, PROCS, flags, Mode::empty());
+                pids.extend(members(file.map_err(Into::into)));
+            });
         }
-        below(&self.path, &mut |path| {
-            pids.extend(numbers(path.join("cgroup.procs")).unwrap_or_default());
-        });
         pids
+    }
+
+    /// See [`below`].
+    fn below(&self, visit: &mut dyn FnMut(&OwnedFd, &OwnedFd, &CStr)) {
+        if let Ok(top) = self.file(".", OFlags::RDONLY | OFlags::DIRECTORY) {
+            below(top, visit);
+        }
     }
 
     /// Processor time used by all who are or were in it or below it.
@@ -232,8 +259,10 @@ impl Cgroup {
             }
             Err(_) => {
                 // Nested runs that were killed leave their cgroups inside ours.
-                below(&self.path, &mut |path| drop(fs::remove_dir(path)));
-                !self.path.exists()
+                self.below(&mut |_, above, name| {
+                    let _ = unlinkat(above, name, AtFlags::REMOVEDIR);
+                });
+                fs::remove_dir(&self.path).is_ok()
             }
         };
         self.removed
@@ -274,14 +303,51 @@ fn usage(stat: &str) -> Option<Duration> {
     micros.trim().parse().ok().map(Duration::from_micros)
 }
 
-/// Visits a directory of the hierarchy and all below it, the deepest first.
-fn below(path: &Path, visit: &mut dyn FnMut(&Path)) {
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            below(&entry.path(), visit);
+/// Visits all cgroups below one, the deepest first: each, the one above it, and its name
+/// there. Members may have nested them deeper than any path can say, or than there are
+/// descriptors: it goes step by step, down and up again, and holds only where it is.
+fn below(top: OwnedFd, visit: &mut dyn FnMut(&OwnedFd, &OwnedFd, &CStr)) {
+    let mut here = top;
+    let mut path: Vec<CString> = Vec::new();
+    let mut ahead = vec![names_in(&here)];
+    loop {
+        if let Some(name) = ahead.last_mut().and_then(Vec::pop) {
+            if let Ok(dir) = enter(&here, &name) {
+                ahead.push(names_in(&dir));
+                path.push(name);
+                here = dir;
+            }
+            continue;
         }
+        ahead.pop();
+        let (Some(name), Ok(above)) = (path.pop(), enter(&here, c"..")) else { return };
+        visit(&here, &above, &name);
+        here = above;
     }
-    visit(path);
+}
+
+fn enter(dir: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(dir, name, flags, Mode::empty()) {
+        Err(Errno::ACCESS) => {
+            chmodat(dir, name, open_to_all(), AtFlags::empty())?;
+            openat(dir, name, flags, Mode::empty())
+        }
+        other => other,
+    }
+}
+
+/// As the kernel makes them.
+fn open_to_all() -> Mode {
+    Mode::from_raw_mode(0o755)
+}
+
+/// The directories in one.
+fn names_in(dir: &OwnedFd) -> Vec<CString> {
+    let entries = Dir::read_from(dir).into_iter().flatten().flatten();
+    let below = entries.filter(|entry| entry.file_type() == FileType::Directory);
+    let names = below.map(|entry| entry.file_name().to_owned());
+    names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")).collect()
 }
 
 #[cfg(test)]

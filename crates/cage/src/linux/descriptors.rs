@@ -48,6 +48,13 @@ fn close_between(first: RawFd, last: RawFd) {
     }
 }
 
+/// How many may be held at once, with as much room for everything else.
+pub fn room_for_descriptors() -> usize {
+    const AT_LEAST: u64 = 8;
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from((most / 2).max(AT_LEAST)).unwrap_or(usize::MAX)
+}
+
 /// A census may hold many pidfds. Called once the leader has its own limits.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);

@@ -1,7 +1,8 @@
 //! Who descends from whom.
 
 use super::held::Held;
-use super::procfs::{Stat, numbered_entries, numbers, stat};
+use super::procfs::{Stat, is_genuine, numbered_entries, numbers, stat};
+use super::wait::is_child;
 use rustix::process::getpid;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,9 +18,20 @@ pub enum Kin {
 }
 
 impl Kin {
-    pub fn now() -> Kin {
+    /// Whether the kernel lists each task's children.
+    fn is_listed() -> bool {
         static LISTED: OnceLock<bool> = OnceLock::new();
-        if *LISTED.get_or_init(|| Path::new("/proc/thread-self/children").exists()) {
+        *LISTED.get_or_init(|| Path::new("/proc/thread-self/children").exists())
+    }
+
+    /// Where our own children are told.
+    fn source() -> String {
+        let own = getpid().as_raw_pid();
+        if Kin::is_listed() { children_file(own, own) } else { "/proc".to_owned() }
+    }
+
+    pub fn now() -> Kin {
+        if Kin::is_listed() {
             return Kin::Listed;
         }
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
@@ -43,7 +55,11 @@ impl Kin {
 }
 
 fn children_of_thread(pid: i32, tid: i32) -> Vec<i32> {
-    numbers(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default()
+    numbers(children_file(pid, tid)).unwrap_or_default()
+}
+
+fn children_file(pid: i32, tid: i32) -> String {
+    format!("/proc/{pid}/task/{tid}/children")
 }
 
 /// Our own children, dead or alive.
@@ -140,15 +156,21 @@ pub fn survey(first: First, bound: Bound, mut visit: impl FnMut(&Held, &Stat)) -
 }
 
 /// Our children, if there are any and every one of them is seen to be dead.
-/// Whatever cannot be read is not seen.
+/// Whatever cannot be read is not seen, and neither is what somebody shows us in
+/// place of /proc.
 ///
 /// One that dies between the list and the look hands its own children to us. It
 /// does so before it reads as dead, so that they stand in the second list, where
 /// nobody may be new: the dead stay listed until we reap them.
 pub fn dead_children() -> Option<Vec<i32>> {
-    let dead = |&pid: &i32| stat(pid).is_some_and(|stat| !stat.is_alive());
+    let dead = |&pid: &i32| {
+        let child = || is_child(pid) && stat(pid).is_some_and(|stat| !stat.is_alive());
+        // The kernel itself tells, where it can.
+        child() && Held::anybody(pid).is_none_or(|held| held.is_dead())
+    };
     let children = own_children();
     let only_dead = !children.is_empty()
+        && is_genuine(&Kin::source())
         && children.iter().all(dead)
         && own_children().iter().all(|child| children.contains(child));
     only_dead.then_some(children)

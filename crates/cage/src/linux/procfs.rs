@@ -139,6 +139,12 @@ pub fn is_usable() -> bool {
     shown.and_then(|link| link.to_str()?.parse().ok()) == Some(own)
 }
 
+/// Whether the kernel itself tells what stands there: root can mount something else.
+pub fn is_genuine(path: &str) -> bool {
+    const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+    rustix::fs::statfs(path).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PROC_SUPER_MAGIC))
+}
+
 /// All that is told of a member.
 pub fn member(stat: &Stat) -> Member {
     Member {

@@ -11,7 +11,9 @@ use crate::living::name_living;
 use crate::notes::Notes;
 use crate::spec::Loudness;
 use fullstop_cage::Cage as _;
-use fullstop_cage::linux::{Fork, Held, LinuxCage, disguise, fork, hold, leave, now, null_over};
+use fullstop_cage::linux::{
+    Fork, Held, LinuxCage, disguise, fork, has_children, hold, leave, now, null_over,
+};
 use fullstop_core::machine::{Input, Leader, Rest, State};
 use fullstop_core::report::{CageKind, Report, Verdict};
 use fullstop_core::signal::Signal;
@@ -23,7 +25,8 @@ use std::time::Duration;
 impl Guard<'_> {
     /// The outcome of a keeper that has ended its run but could not say so.
     pub(super) fn untold_outcome(&mut self) -> Option<Outcome> {
-        if !self.left_in_order {
+        // It may have been made to leave: no keeper leaves a child behind in order.
+        if !self.left_in_order || has_children() {
             return None;
         }
         let exit = self.leader.as_ref().and_then(Held::exit).unwrap_or(Exit::Unknown);
@@ -156,7 +159,7 @@ impl Guard<'_> {
             ledger.reload();
             ledger.report(report)
         });
-        self.warning = unwritten.or(self.spec.write_report(report));
+        self.warning = self.spec.write_report(report, unwritten);
         self.reported = true;
     }
 

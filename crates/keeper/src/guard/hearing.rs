@@ -56,8 +56,11 @@ impl Guard<'_> {
                     let ask = if terminal { Ask::Terminal } else { Ask::Signal };
                     ToKeeper::Ask(ask(heard.signal))
                 }
-                // What the kernel sends of these (a resize) goes to the whole group.
-                _ if heard.by_kernel => continue,
+                // An alarm that was set before we were executed is the command's.
+                Signal::ALRM => ToKeeper::Forward(heard.signal),
+                // What the kernel sends of these (a resize) goes to the whole group, or is
+                // about our own files, in our own name.
+                _ if heard.by_kernel || heard.sender == getpid().as_raw_pid() => continue,
                 other => ToKeeper::Forward(other),
             };
             // What else the terminal sends starts nothing.

@@ -9,7 +9,7 @@ mod sweeper;
 
 use crate::capture::{Capture, Ends};
 use crate::ending::Ending;
-use crate::engine::timespec;
+use crate::engine::{BLIND_NAP, timespec};
 use crate::keeper::{Inheritance, keep};
 use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
@@ -27,6 +27,7 @@ use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, Reason};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -269,7 +270,9 @@ impl Guard<'_> {
             fds.push(PollFd::new(&self.lifeline, PollFlags::OUT));
         }
         fds.extend(self.keeper.pidfd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let _ = poll(&mut fds, wait.as_ref());
+        if poll(&mut fds, wait.as_ref()).is_err_and(|error| error != Errno::INTR) {
+            std::thread::sleep(BLIND_NAP);
+        }
     }
 
     /// Returns the signal the leader was stopped by, if that is the last word.
@@ -329,6 +332,9 @@ impl Guard<'_> {
     /// Waits for it only when it is dead: then the tree is already ours.
     fn keeper_died(&mut self) -> bool {
         self.sweep.turn(self.spec);
+        // Asked first: whoever is dead by now can be waited for, unless a tracer, who may
+        // be one of the tree, holds its remains.
+        let is_dead = self.keeper.is_dead();
         match wait_for(self.keeper.pid()) {
             Waited::Changed { change: Change::Exited(exit), .. } => {
                 self.left_in_order = exit == Exit::Code(0);
@@ -340,6 +346,9 @@ impl Guard<'_> {
                 let _ = self.keeper.send(Signal::CONT);
             }
             Waited::Changed { .. } | Waited::NotYet | Waited::Unknown => {}
+        }
+        if is_dead {
+            return true;
         }
         if self.give_up.is_some_and(|at| at <= now()) {
             let _ = self.keeper.send(Signal::KILL);

@@ -10,19 +10,21 @@ pub use birth::{Inheritance, keep};
 
 use crate::capture::{Capture, Draining};
 use crate::control::Control;
-use crate::engine::{Engine, timespec};
+use crate::ending::FAILED;
+use crate::engine::{BLIND_NAP, Engine, timespec};
 use crate::feed::Feed;
 use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Lifeline};
 use crate::spec::Spec;
 use fullstop_cage::Cage as _;
-use fullstop_cage::linux::{Held, LinuxCage, Signals, now};
+use fullstop_cage::linux::{Held, LinuxCage, Signals, leave, now};
 use fullstop_core::machine::{Input, State};
 use fullstop_core::report::CageKind;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
 use output::Idling;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -134,8 +136,8 @@ impl Keeper<'_> {
                 self.engine.cage.birth_news().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
             );
         }
-        if poll(&mut fds, wait.as_ref()).is_err() {
-            return;
+        if let Err(error) = poll(&mut fds, wait.as_ref()) {
+            return self.cannot_wait(error);
         }
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
         let host_gone = fds[hosts_at..feed_at].iter().any(ready);
@@ -158,6 +160,16 @@ impl Keeper<'_> {
         if output_ready || self.capture.as_ref().is_some_and(|capture| capture.patience().is_some())
         {
             self.take_output();
+        }
+    }
+
+    /// Somebody has taken our descriptors away (a member may, by prlimit): without any
+    /// we see nobody and end nobody. Our guard still can.
+    fn cannot_wait(&self, error: Errno) {
+        match error {
+            Errno::INTR => {}
+            Errno::INVAL if self.lifeline.is_some() => leave(FAILED.into()),
+            _ => std::thread::sleep(BLIND_NAP),
         }
     }
 

@@ -159,7 +159,7 @@ impl Keeper<'_> {
             let _ = self.ledger.take().map(Ledger::abandon);
         }
         let unwritten = self.ledger.as_mut().and_then(|ledger| ledger.report(&report));
-        let warning = unwritten.or(self.spec.write_report(&report));
+        let warning = self.spec.write_report(&report, unwritten);
         // That a keeper leaves in order says as much.
         if let Some(lifeline) = self.lifeline.as_ref().filter(|_| stuck || warning.is_some()) {
             lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
