@@ -22,6 +22,7 @@ mod hard {
     pub mod nested;
     pub mod reports;
     pub mod reuse;
+    pub mod sabotage;
     pub mod stuck;
     pub mod thaw;
     pub mod traced;
@@ -48,5 +49,6 @@ fn main() -> ExitCode {
         hard::traced::register(registry);
         hard::inject::register(registry);
         hard::reuse::register(registry);
+        hard::sabotage::register(registry);
     })
 }

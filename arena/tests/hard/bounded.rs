@@ -30,6 +30,7 @@ pub fn register(registry: &mut Registry) {
     }
     add(registry, "signals::none-is-lost", &EVERYWHERE, &[], none_is_lost);
     add(registry, "signals::no-patience-is-for-all", &EVERYWHERE, &[], no_patience);
+    add(registry, "signals::few-descriptors-are-for-all", &EVERYWHERE, &[], few_descriptors);
     add(registry, "guard::stopped-over-a-crowd", &EVERYWHERE, &[], stopped_over_a_crowd);
 }
 
@@ -177,15 +178,26 @@ fn pending(pid: i32) -> u64 {
 
 /// A step that does not wait is still for every one of them.
 fn no_patience(world: &mut World, place: Place) -> Outcome {
+    let launch = Launch::new(place).options(&["--ladder", "term@tree:0s,cont@tree:5s,kill"]);
+    all_are_asked(world, place, launch)
+}
+
+/// And so is one for which there are fewer descriptors than members.
+fn few_descriptors(world: &mut World, place: Place) -> Outcome {
+    let launch = Launch::new(place)
+        .before(&["sh", "-c", "ulimit -n 40; exec \"$@\"", "few"])
+        .options(&["--ladder", "term@tree:5s,kill"]);
+    all_are_asked(world, place, launch)
+}
+
+fn all_are_asked(world: &mut World, place: Place, launch: Launch) -> Outcome {
     const CROWD: usize = 60;
     let mut ready = Lines::create(world, "ready")?;
     let _never = Lines::create(world, "never")?;
     let member = "trap 'echo heard >> heard; exit' TERM; echo up > ready; read gone < never";
     fs::write(world.dir().join("member"), member).context("member")?;
     let tree = format!("for i in $(seq {CROWD}); do sh ./member & done; trap : TERM; wait; wait");
-    let run = Launch::new(place)
-        .options(&["--ladder", "term@tree:0s,cont@tree:5s,kill"])
-        .start(world, &["sh", "-c", &tree])?;
+    let run = launch.start(world, &["sh", "-c", &tree])?;
     for _ in 0..CROWD {
         ready.expect("up")?;
     }
@@ -193,7 +205,9 @@ fn no_patience(world: &mut World, place: Place) -> Outcome {
     world.wait(&run.spawned, seconds(10))?;
     let heard = fs::read_to_string(world.dir().join("heard")).context("heard")?;
     ensure!(heard.lines().count() == CROWD, "{} of {CROWD} were asked", heard.lines().count());
-    run.expect_ended(place, "stopped")?;
+    let report = run.expect_ended(place, "stopped")?;
+    let first = report.steps.first().context("no step")?;
+    ensure!(first.alive == CROWD + 1, "{first:?} of {CROWD} and their leader");
     all_clean(world)
 }
 

@@ -20,6 +20,9 @@ pub fn register(registry: &mut Registry) {
     add(registry, "inherit::descriptors", &EVERYWHERE, &[], descriptors);
     add(registry, "inherit::few-descriptors-allowed", &EVERYWHERE, &[], few_descriptors);
     add(registry, "inherit::sigpipe-kills", &ANYWHERE, &[], sigpipe);
+    add(registry, "inherit::no-file-may-grow", &ANYWHERE, &[], no_file_may_grow);
+    let perl = [Need::Program("perl")];
+    add(registry, "inherit::an-alarm-is-set", &EVERYWHERE, &perl, alarm);
     add(registry, "inherit::sigchld-ignored-by-the-caller", &EVERYWHERE, &[], sigchld_ignored);
     add(registry, "eof::stdout", &EVERYWHERE, &[], |world, place| eof(world, place, "", "1"));
     add(registry, "eof::another-descriptor", &EVERYWHERE, &[], |world, place| {
@@ -30,6 +33,24 @@ pub fn register(registry: &mut Registry) {
     });
     add(registry, "eof::stdin-of-the-writer", &EVERYWHERE, &[], writer_notices);
     add(registry, "eof::stderr-when-run-is-over", &EVERYWHERE, &[], stderr_ends);
+}
+
+/// That our own record cannot be written is not the command's fault.
+fn no_file_may_grow(world: &mut World, place: Place) -> Outcome {
+    let before = ["sh", "-c", "ulimit -f 0; exec \"$@\"", "small"];
+    let launch = Launch::new(place).before(&before).without_report();
+    let (ended, run) = launch.finish(world, &["sh", "-c", "sleep 0.2; exit 9"])?;
+    ensure!(ended == Ended::Code(9), "run ended with {ended}: {}", run.stderr());
+    all_clean(world)
+}
+
+/// The poor man's timeout: the command dies of it, and so do we.
+fn alarm(world: &mut World, place: Place) -> Outcome {
+    let before = ["perl", "-e", "alarm 1; exec @ARGV"];
+    let (ended, run) = Launch::new(place).before(&before).finish(world, &["sleep", "50"])?;
+    ensure!(ended == Ended::Signal(14), "run ended with {ended}");
+    run.expect_ended(place, "exited")?;
+    all_clean(world)
 }
 
 /// Everything the kernel tells of a process that an exec keeps.

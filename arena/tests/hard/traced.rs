@@ -85,7 +85,7 @@ fn traced(world: &mut World, place: Place, whom: Whom) -> Outcome {
 }
 
 /// The number of ptrace(2), which perl does not know by name.
-fn ptrace_number() -> Option<u32> {
+pub fn ptrace_number() -> Option<u32> {
     match std::env::consts::ARCH {
         "x86_64" => Some(101),
         "aarch64" | "riscv64" => Some(117),
