@@ -186,10 +186,15 @@ impl Cgroup {
     pub fn is_populated(&self) -> bool {
         match self.file("cgroup.events", OFlags::RDONLY).and_then(|file| procfs::text_of(&file)) {
             Ok(events) => !is_empty(&events),
-            Err(error) => {
-                let gone = [Some(libc::ENOENT), Some(libc::ENODEV)];
-                !gone.contains(&error.raw_os_error())
-            }
+            Err(_) => !self.is_gone(),
+        }
+    }
+
+    /// Gone from where it was; if it is held, gone at all.
+    fn is_gone(&self) -> bool {
+        match &self.dir {
+            Some(_) => self.links() == Some(0),
+            None => rustix::fs::stat(&self.path).is_err_and(|error| error == Errno::NOENT),
         }
     }
 
@@ -253,10 +258,7 @@ impl Cgroup {
         }
         self.removed = match fs::remove_dir(&self.path) {
             Ok(()) => true,
-            // Gone from where it was; whether it is gone at all, the held one tells.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.dir.is_none() || self.links() == Some(0)
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.is_gone(),
             Err(_) => {
                 // Nested runs that were killed leave their cgroups inside ours.
                 self.below(&mut |_, above, name| {
