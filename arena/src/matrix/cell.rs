@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::expect::{Seen, report_is_true};
-use super::member::{Crowd, Leader, Member};
+use super::member::{Count, Crowd, Leader, Member};
 use super::parts::Parts;
 use super::story::{self, Pace};
 use super::trigger::Trigger;
@@ -76,6 +76,11 @@ impl Cell {
     /// May the ladder get as far as killing?
     pub fn may_be_killed(&self) -> bool {
         self.member.crowd != Crowd::Polite || (self.member.saves && self.trigger.kills_us())
+    }
+
+    /// Those who breed while they are asked are not waited for when nobody waits for us.
+    pub fn may_be_outrun(&self) -> bool {
+        self.member.count == Count::Restless && self.trigger.kills_us()
     }
 
     /// What `--timeout` says: long enough for the member to stand before.

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 
 use arena::{
-    Context, Ended, Outcome, Ready, Registry, Signal, World, await_until, ensure, millis, seconds,
-    send_signal,
+    Context, Ended, Outcome, Process, Ready, Registry, Signal, World, await_until, ensure, millis,
+    seconds, send_signal,
 };
 use rustix::fs::OFlags;
 
@@ -201,6 +201,10 @@ fn all_are_asked(world: &mut World, place: Place, launch: Launch) -> Outcome {
     for _ in 0..CROWD {
         ready.expect("up")?;
     }
+    // Between its last look for signals and the read a shell would keep one to itself.
+    let reads = |process: &Process| process.comm == "sh" && process.wchan().contains("pipe_read");
+    let all_read = || world.survivors().into_iter().filter(reads).count() == CROWD;
+    ensure!(await_until(SOON, all_read), "they do not all read");
     send_signal(run.pid(), Signal::TERM)?;
     world.wait(&run.spawned, seconds(10))?;
     let heard = fs::read_to_string(world.dir().join("heard")).context("heard")?;

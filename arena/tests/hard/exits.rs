@@ -4,12 +4,12 @@ use std::fs;
 
 use arena::report::Exit;
 use arena::{
-    Context, Ended, Outcome, Process, Registry, Signal, World, await_until, ensure, millis,
-    seconds, send_signal,
+    Context, Ended, Outcome, Process, Registry, Scenario, Signal, World, await_until, ensure,
+    millis, seconds, send_signal,
 };
 
 use super::kit::{
-    EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean, children, keeper, no_cgroup,
+    EVERYWHERE, Launch, Lines, Place, SOON, add, add_with, all_clean, children, keeper, no_cgroup,
 };
 
 pub fn register(registry: &mut Registry) {
@@ -19,6 +19,10 @@ pub fn register(registry: &mut Registry) {
     add(registry, "on-exit::release-nobody", &EVERYWHERE, &[], release_nobody);
     add(registry, "on-host-exit::ignore", &EVERYWHERE, &[], |w, p| host(w, p, "ignore"));
     add(registry, "on-host-exit::stop", &EVERYWHERE, &[], |w, p| host(w, p, "stop"));
+    let alone = |scenario: &mut Scenario| {
+        scenario.heavy();
+    };
+    add_with(registry, "on-host-exit::breeds", &EVERYWHERE, &[], alone, breeds);
 }
 
 /// A leader that leaves a child behind, which lives until it is told to go.
@@ -144,5 +148,25 @@ fn host(world: &mut World, place: Place, policy: &str) -> Outcome {
         world.expect_extinct(seconds(1))?;
         run.expect_ended(place, "host-gone")?;
     }
+    all_clean(world)
+}
+
+/// Of a tree that breeds while it is asked nobody waits for the answer: without a host
+/// there is one second in all.
+fn breeds(world: &mut World, place: Place) -> Outcome {
+    let mut ready = Lines::create(world, "ready")?;
+    let _never = Lines::create(world, "never")?;
+    let leader = "trap '' TERM; echo up > ready; n=0; \
+                  while [ $n -lt 20000 ]; do (true &); n=$((n + 1)); done; read gone < never";
+    let run = Launch::new(place).start(world, &["sh", "-c", leader])?;
+    ready.expect("up")?;
+    keeper(world)?;
+    send_signal(run.pid(), Signal::KILL)?;
+    world.expect_extinct(seconds(1))?;
+    let report = run.expect_ended(place, "host-gone")?;
+    let at = |step: &str| report.steps.iter().find(|taken| taken.step == step).map(|it| it.at_ms);
+    let (asked, killed) =
+        (at("term@tree").context("nobody asked")?, at("kill").context("no kill")?);
+    ensure!(killed - asked < 500, "killed {} ms after it was asked", killed - asked);
     all_clean(world)
 }

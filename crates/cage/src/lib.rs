@@ -75,6 +75,10 @@ pub struct Look {
     pub stopped: Option<Signal>,
     pub continued: bool,
     pub exit: Option<Exit>,
+    /// More are born than the last step could ask.
+    pub outrun: bool,
+    /// There was more to see than one look takes.
+    pub unfinished: bool,
     pub proof: Option<Proof>,
 }
 

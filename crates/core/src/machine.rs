@@ -114,6 +114,8 @@ pub enum Input {
     /// A signal for the command that asks nothing of us.
     Forward(Signal),
     HostGone,
+    /// More are born than are asked.
+    Outrun,
     /// Something was written.
     Output,
     /// Processor time was used.
@@ -262,6 +264,8 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
             kill(plan, with_leader(state, Leader::Unborn), Reason::SpawnFailed, now)
         }
         (state, Input::HostGone) => host_is_gone(state, now),
+
+        (state, Input::Outrun) => outrun(plan, state, now),
 
         (State::Starting { born: false, clocks }, Input::CageReady) => {
             (State::Starting { born: true, clocks }, vec![Effect::Spawn])
@@ -454,6 +458,19 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
             begin(reason, host_gone(), leader, asked, now)
         }
         state => (state, vec![]),
+    }
+}
+
+/// Of the second that is left without a host a storm needs more than half, and saves
+/// nothing: it is not waited for. Whoever asked for a stop has chosen its patience.
+fn outrun(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
+    match &state {
+        State::Stopping(Stop { climb: Climb::Soft { ladder, .. }, .. })
+            if *ladder == host_gone() =>
+        {
+            deadline_passed(plan, state, now)
+        }
+        _ => (state, vec![]),
     }
 }
 

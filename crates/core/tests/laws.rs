@@ -70,6 +70,7 @@ fn inputs() -> impl Strategy<Value = Input> {
         1 => Just(Input::Kill),
         1 => signals().prop_map(Input::Forward),
         1 => Just(Input::HostGone),
+        1 => Just(Input::Outrun),
         1 => Just(Input::KeeperDied),
         2 => prop_oneof![Just(Input::Output), Just(Input::Busy)],
         2 => prop_oneof![Just(Input::Paused), Just(Input::Resumed)],

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fullstop_core::clocks::Clocks;
 use fullstop_core::duration;
-use fullstop_core::ladder::{Ladder, Step};
+use fullstop_core::ladder::{Ladder, Step, host_gone};
 use fullstop_core::machine::{Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, decide};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
@@ -100,6 +100,10 @@ fn states() -> Vec<(&'static str, State)> {
             "asking the rest",
             stopping(Reason::Exited, gone, soft(ladder().for_the_rest(), 0), false),
         ),
+        (
+            "asking without a host",
+            stopping(Reason::HostGone, Leader::Alive, soft(host_gone(), 0), false),
+        ),
         ("killing", asked(Leader::Alive, kill())),
         (
             "killing what failed to start",
@@ -144,6 +148,7 @@ fn facts(state: &State) -> Vec<(&'static str, Input, OnExit, Moment)> {
         ("kill", Input::Kill, stop, soon),
         ("forward usr1", Input::Forward(Signal::USR1), stop, soon),
         ("host-gone", Input::HostGone, stop, soon),
+        ("outrun", Input::Outrun, stop, soon),
         ("keeper-died", Input::KeeperDied, stop, soon),
         ("output", Input::Output, stop, soon),
         ("busy", Input::Busy, stop, soon),

@@ -36,6 +36,8 @@ pub struct Engine<C> {
     pub failure: Option<(u8, String)>,
     /// The system had no room for the command; it was never tried.
     pub no_room: bool,
+    /// The last look has not seen all there was.
+    unfinished: bool,
     nap: Duration,
     /// When the next round of the last step is due.
     round_at: Moment,
@@ -64,6 +66,7 @@ impl<C: Cage> Engine<C> {
             feed: None,
             failure: None,
             no_room: false,
+            unfinished: false,
             nap: SHORTEST_NAP,
             round_at: now(),
             killed_at: None,
@@ -172,6 +175,7 @@ impl<C: Cage> Engine<C> {
     /// Looks at the cage and tells the machine what there is to tell.
     pub fn look(&mut self) -> News {
         let mut look = self.cage.look();
+        self.unfinished = look.unfinished;
         let mut news = News {
             leader_stopped: look.stopped,
             leader_continued: look.continued,
@@ -185,6 +189,9 @@ impl<C: Cage> Engine<C> {
             }
             Some(Err(error)) => self.spawn_failed(&error),
             None => {}
+        }
+        if look.outrun {
+            self.tell(Input::Outrun);
         }
         if let Some(exit) = look.exit {
             news.exit = Some(exit);
@@ -213,7 +220,9 @@ impl<C: Cage> Engine<C> {
                 return Rest::Alive;
             }
             std::thread::sleep(SHORTEST_NAP);
-            if let Some(proof) = self.cage.look().proof {
+            let look = self.cage.look();
+            self.unfinished = look.unfinished;
+            if let Some(proof) = look.proof {
                 return Rest::Gone(proof);
             }
         }
@@ -264,6 +273,7 @@ impl<C: Cage> Engine<C> {
     pub fn patience(&self) -> Option<Duration> {
         let deadline = self.state.deadline().map(|at| at.since(now()));
         match deadline {
+            _ if self.unfinished => Some(Duration::ZERO),
             Some(left) if self.state.is_killing() => Some(left.min(self.round_at.since(now()))),
             other => other,
         }

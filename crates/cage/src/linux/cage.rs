@@ -10,6 +10,7 @@ use super::kin::{Bound, First, below, dead_children, survey};
 use super::last::LastStep;
 use super::procfs::{self, Stat};
 use super::signals::Mask;
+use super::storm::Latecomers;
 use super::turn::{raise_priority, raise_session};
 use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Look, Round, SpawnError, plain};
@@ -76,6 +77,7 @@ pub struct LinuxCage {
     last_death: Instant,
     last: LastStep,
     used: Used,
+    latecomers: Latecomers,
     /// The last round met nobody new, though there are still children.
     nobody_new: bool,
     /// Survivors of a tree that is not ours any more; see [`LinuxCage::follow`].
@@ -129,6 +131,7 @@ impl LinuxCage {
             last_death: Instant::now(),
             last: LastStep::default(),
             used: Used::default(),
+            latecomers: Latecomers::default(),
             nobody_new: false,
             followed: None,
         }
@@ -283,7 +286,7 @@ impl LinuxCage {
             return self.proof_without_children();
         }
         // Who has died since then may only not have been reaped yet.
-        if dead_children()?.iter().any(|child| !before.contains(child)) {
+        if look.unfinished || dead_children()?.iter().any(|child| !before.contains(child)) {
             return None;
         }
         match &mut self.cgroup {
@@ -308,10 +311,13 @@ impl LinuxCage {
         let until = Instant::now() + within;
         let mut asked = Asked::new(signal);
         let mut seen = HashSet::new();
+        let mut dead = HashSet::new();
         let mut all = true;
         for _ in 0..LOOKS {
             all = survey(First::Oldest, Bound::until(until), |held, stat| {
-                if stat.is_alive() && seen.insert(stat.pid) && meant(stat) {
+                if !stat.is_alive() {
+                    dead.insert(stat.pid);
+                } else if seen.insert(stat.pid) && meant(stat) {
                     asked.extend(held.keep());
                 }
             });
@@ -328,7 +334,10 @@ impl LinuxCage {
                 asked.extend(Some(held).filter(|_| meant(&stat)));
             }
         }
-        Round { alive: seen.len(), signalled: asked.tell_all() }
+        let round = Round { alive: seen.len(), signalled: asked.tell_all() };
+        dead.extend(seen);
+        self.latecomers = Latecomers::of_a_step_that_met(dead);
+        round
     }
 
     /// Members of our cgroup who do not descend from us: a process that entered
@@ -345,9 +354,12 @@ impl LinuxCage {
         now.map_or(self.pgid, |stat| stat.pgid)
     }
 
+    /// Returns whether children are left. In a storm there are always more, and others
+    /// than the dead want to be heard as well.
     fn reap(&mut self, look: &mut Look) -> bool {
+        const MOST: usize = 256;
         let leader = self.leader().map(Held::pid);
-        loop {
+        for _ in 0..MOST {
             let (pid, change) = match wait_any() {
                 Waited::Nobody => return false,
                 Waited::NotYet | Waited::Unknown => return true,
@@ -355,6 +367,7 @@ impl LinuxCage {
             };
             if matches!(change, Change::Exited(_)) {
                 self.last.reaped(pid);
+                self.latecomers.reaped(pid);
                 self.last_death = Instant::now();
             }
             if Some(pid) != leader {
@@ -372,6 +385,8 @@ impl LinuxCage {
                 }
             }
         }
+        look.unfinished = true;
+        true
     }
 
     /// What the leader on its way has to tell.
@@ -539,6 +554,10 @@ impl Cage for LinuxCage {
             return look;
         }
         let children = self.reap(&mut look);
+        look.outrun = self.latecomers.are_many();
+        if look.outrun {
+            self.last.do_not_count();
+        }
         self.hear_birth(&mut look);
         if self.birth.is_some() {
             return look;

@@ -25,6 +25,7 @@ mod remains;
 mod secret;
 mod signals;
 mod stdio;
+mod storm;
 mod syscall;
 #[cfg(test)]
 mod testing;

@@ -39,6 +39,7 @@ pub struct Left {
     pub asks: u8,
     pub kills: u8,
     pub hosts: u8,
+    pub storms: u8,
     pub waits: u8,
     pub retries: u8,
     pub freezes: u8,
@@ -74,6 +75,8 @@ pub enum Happens {
     Asked(Ask),
     Killed,
     HostGone,
+    /// More are born than are asked.
+    Outrun,
     Tick,
     Wrote,
     Worked,

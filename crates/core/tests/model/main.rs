@@ -33,6 +33,7 @@ pub const QUIET: Left = Left {
     asks: 0,
     kills: 0,
     hosts: 0,
+    storms: 0,
     waits: 0,
     retries: 1,
     freezes: 0,
@@ -44,13 +45,15 @@ pub const QUIET: Left = Left {
 
 /// What may happen together. Everything at once is too much for a test: two asks, say, need no
 /// frozen member to race.
-const TOGETHER: [Left; 7] = [
+const TOGETHER: [Left; 8] = [
     // People ask again, early and late, and ask for the kill.
     Left { asks: 2, kills: 1, waits: 1, ..QUIET },
     // The keeper dies when they have asked.
     Left { asks: 1, keepers: 1, ..QUIET },
     // The host dies, and so does the keeper.
     Left { kills: 1, hosts: 1, keepers: 1, ..QUIET },
+    // They breed while they are asked.
+    Left { asks: 1, hosts: 1, storms: 1, keepers: 1, ..QUIET },
     // A member cannot be killed until it is thawed.
     Left { kills: 1, freezes: 1, thaws: 1, keepers: 1, ..QUIET },
     // A member can never be killed.
@@ -164,6 +167,7 @@ fn input_name(input: Input) -> &'static str {
         Input::Kill => "kill",
         Input::Forward(_) => "forward",
         Input::HostGone => "host-gone",
+        Input::Outrun => "outrun",
         Input::Output => "output",
         Input::Busy => "busy",
         Input::Paused => "paused",
@@ -229,6 +233,7 @@ const RACES: &[(&str, &[Row])] = &[
             ("stuck", "host-gone"),
         ],
     ),
+    ("a storm", &[("asking", "outrun"), ("killing", "outrun")]),
     (
         "clocks against signs of life and pauses",
         &[

@@ -101,6 +101,7 @@ impl World {
             | Happens::Asked(_)
             | Happens::Killed
             | Happens::HostGone
+            | Happens::Outrun
             | Happens::Wait
             | Happens::Wrote
             | Happens::Worked
@@ -184,6 +185,11 @@ impl World {
         }
         if self.left.hosts > 0 {
             all.push(Happens::HostGone);
+        }
+        // Seen by a look that was begun before the kill was ordered, it may be told after.
+        let stopping = matches!(self.machine, State::Stopping(_));
+        if self.left.storms > 0 && stopping && self.anybody_lives() {
+            all.push(Happens::Outrun);
         }
         self.clock_may(all);
         self.run_may(all);
@@ -292,6 +298,10 @@ impl World {
             Happens::HostGone => {
                 self.left.hosts -= 1;
                 return Some(Input::HostGone);
+            }
+            Happens::Outrun => {
+                self.left.storms -= 1;
+                return Some(Input::Outrun);
             }
             Happens::Tick => {
                 let until = self.machine.deadline().unwrap_or(self.now);
