@@ -73,6 +73,7 @@ const MEMBERS: &[Member] = &[
 /// What tests need beside the members, or members need to become themselves.
 const HELPERS: &[Member] = &[
     ("bystander", tree::bystander),
+    ("unburied", tree::unburied),
     ("fuse-serve", fuse::serve),
     ("lend", lend::lend),
     ("borrow", lend::borrow),

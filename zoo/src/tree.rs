@@ -93,6 +93,22 @@ pub fn exit_at_once(stage: &Stage) -> Life {
     exit(0)
 }
 
+/// Leaves nobody but its dead: so many children, none of them waited for. Exits 3.
+pub fn unburied(stage: &Stage) -> Life {
+    let mut children = Vec::new();
+    for _ in 0..stage.number(3000)? {
+        match fork()? {
+            Some(child) => children.push(child),
+            None => exit(0),
+        }
+    }
+    for child in children {
+        waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
+            .doing("waitid")?;
+    }
+    exit(3)
+}
+
 /// An innocent: nobody may ever touch it.
 pub fn bystander(stage: &Stage) -> Life {
     stage.announce(1)?;

@@ -79,7 +79,7 @@ impl Cell {
     }
 
     /// Those who breed while they are asked are not waited for when nobody waits for us.
-    pub fn may_be_outrun(&self) -> bool {
+    pub fn may_storm(&self) -> bool {
         self.member.count == Count::Restless && self.trigger.kills_us()
     }
 

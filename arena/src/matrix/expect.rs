@@ -102,7 +102,7 @@ fn steps(cell: &Cell, report: &Report, lies: &mut Lies) {
             return;
         };
         if next > 0 {
-            patience_kept(&ladder[next - 1], cell.may_be_outrun(), from, step.at_ms, lies);
+            patience_kept(&ladder[next - 1], cell.may_storm(), from, step.at_ms, lies);
         }
         (next, from) = (next + 1, step.at_ms);
         lies.unless(rung.sends.is_none() || step.alive > 0, || format!("{} for nobody", step.step));

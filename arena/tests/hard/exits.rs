@@ -10,6 +10,7 @@ use arena::{
 
 use super::kit::{
     EVERYWHERE, Launch, Lines, Place, SOON, add, add_with, all_clean, children, keeper, no_cgroup,
+    text,
 };
 
 pub fn register(registry: &mut Registry) {
@@ -17,12 +18,14 @@ pub fn register(registry: &mut Registry) {
     add(registry, "on-exit::wait-and-stop", &EVERYWHERE, &[], wait_and_stop);
     add(registry, "on-exit::release", &EVERYWHERE, &[], release);
     add(registry, "on-exit::release-nobody", &EVERYWHERE, &[], release_nobody);
+    add(registry, "on-exit::stop-the-dead", &EVERYWHERE, &[], |w, p| the_dead(w, p, "stop"));
+    add(registry, "on-exit::release-the-dead", &EVERYWHERE, &[], |w, p| the_dead(w, p, "release"));
     add(registry, "on-host-exit::ignore", &EVERYWHERE, &[], |w, p| host(w, p, "ignore"));
     add(registry, "on-host-exit::stop", &EVERYWHERE, &[], |w, p| host(w, p, "stop"));
     let alone = |scenario: &mut Scenario| {
         scenario.heavy();
     };
-    add_with(registry, "on-host-exit::breeds", &EVERYWHERE, &[], alone, breeds);
+    add_with(registry, "on-host-exit::storm", &EVERYWHERE, &[], alone, storm);
 }
 
 /// A leader that leaves a child behind, which lives until it is told to go.
@@ -124,6 +127,19 @@ fn release_nobody(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
+/// A leader that never waited leaves only its dead. They are neither stopped nor
+/// released, however many they are.
+fn the_dead(world: &mut World, place: Place, policy: &str) -> Outcome {
+    let launch = Launch::new(place).options(&["--on-exit", policy]);
+    let run = launch.start(world, &[&text(world.zoo()), "unburied"])?;
+    let ended = world.wait(&run.spawned, seconds(20))?;
+    ensure!(ended == Ended::Code(3), "run ended with {ended}");
+    let report = run.expect_ended(place, "exited")?;
+    ensure!(report.steps.is_empty(), "the dead were stopped: {:?}", report.steps);
+    ensure!(report.leftovers.is_empty(), "the dead are named: {:?}", report.leftovers);
+    all_clean(world)
+}
+
 fn host(world: &mut World, place: Place, policy: &str) -> Outcome {
     let mut ready = Lines::create(world, "ready")?;
     let _go = Lines::create(world, "go")?;
@@ -153,7 +169,7 @@ fn host(world: &mut World, place: Place, policy: &str) -> Outcome {
 
 /// Of a tree that breeds while it is asked nobody waits for the answer: without a host
 /// there is one second in all.
-fn breeds(world: &mut World, place: Place) -> Outcome {
+fn storm(world: &mut World, place: Place) -> Outcome {
     let mut ready = Lines::create(world, "ready")?;
     let _never = Lines::create(world, "never")?;
     let leader = "trap '' TERM; echo up > ready; n=0; \

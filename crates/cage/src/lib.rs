@@ -75,9 +75,9 @@ pub struct Look {
     pub stopped: Option<Signal>,
     pub continued: bool,
     pub exit: Option<Exit>,
-    /// More are born than the last step could ask.
-    pub outrun: bool,
-    /// There was more to see than one look takes.
+    /// Since the latest step that asked, more were born than it met.
+    pub storms: bool,
+    /// There is more to see than one look takes.
     pub unfinished: bool,
     pub proof: Option<Proof>,
 }

@@ -114,8 +114,8 @@ pub enum Input {
     /// A signal for the command that asks nothing of us.
     Forward(Signal),
     HostGone,
-    /// More are born than are asked.
-    Outrun,
+    /// More are born than were asked.
+    Storm,
     /// Something was written.
     Output,
     /// Processor time was used.
@@ -224,6 +224,17 @@ impl State {
         matches!(self, State::Ended { .. } | State::Released { .. })
     }
 
+    /// Nobody waits for it, and there is one second in all. A ladder that reads like the one
+    /// for that is climbed as fast.
+    pub fn has_a_second(&self) -> bool {
+        match self {
+            State::Stopping(Stop { climb: Climb::Soft { ladder, .. }, .. }) => {
+                *ladder == host_gone()
+            }
+            _ => false,
+        }
+    }
+
     /// The last step is being taken: look often.
     pub fn is_killing(&self) -> bool {
         matches!(self, State::Stopping(Stop { climb: Climb::Kill { .. }, .. }))
@@ -265,7 +276,7 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         }
         (state, Input::HostGone) => host_is_gone(state, now),
 
-        (state, Input::Outrun) => outrun(plan, state, now),
+        (state, Input::Storm) => storm(state, now),
 
         (State::Starting { born: false, clocks }, Input::CageReady) => {
             (State::Starting { born: true, clocks }, vec![Effect::Spawn])
@@ -461,16 +472,17 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
     }
 }
 
-/// Of the second that is left without a host a storm needs more than half, and saves
-/// nothing: it is not waited for. Whoever asked for a stop has chosen its patience.
-fn outrun(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
-    match &state {
-        State::Stopping(Stop { climb: Climb::Soft { ladder, .. }, .. })
-            if *ladder == host_gone() =>
-        {
-            deadline_passed(plan, state, now)
-        }
-        _ => (state, vec![]),
+/// Without a host there is one second in all, and a storm saves nothing: the time is needed
+/// to kill it. Whoever asked for a stop has chosen its patience.
+fn storm(state: State, now: Moment) -> (State, Vec<Effect>) {
+    match state {
+        State::Stopping(Stop {
+            reason,
+            leader,
+            climb: Climb::Soft { ladder, step, .. },
+            asked,
+        }) if ladder == host_gone() => climb(reason, ladder, step + 1, leader, asked, now),
+        state => (state, vec![]),
     }
 }
 

@@ -148,7 +148,7 @@ fn facts(state: &State) -> Vec<(&'static str, Input, OnExit, Moment)> {
         ("kill", Input::Kill, stop, soon),
         ("forward usr1", Input::Forward(Signal::USR1), stop, soon),
         ("host-gone", Input::HostGone, stop, soon),
-        ("outrun", Input::Outrun, stop, soon),
+        ("storm", Input::Storm, stop, soon),
         ("keeper-died", Input::KeeperDied, stop, soon),
         ("output", Input::Output, stop, soon),
         ("busy", Input::Busy, stop, soon),

@@ -4,11 +4,11 @@
 use crate::feed::Feed;
 use crate::notes::Notes;
 use fullstop_cage::linux::now;
-use fullstop_cage::{Cage, Command, Round, SpawnError};
+use fullstop_cage::{Cage, Command, Look, Round, SpawnError};
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Exit, Moment, Reason};
+use fullstop_core::words::{Exit, Moment};
 use rustix::time::Timespec;
 use std::mem::replace;
 use std::time::Duration;
@@ -174,8 +174,7 @@ impl<C: Cage> Engine<C> {
 
     /// Looks at the cage and tells the machine what there is to tell.
     pub fn look(&mut self) -> News {
-        let mut look = self.cage.look();
-        self.unfinished = look.unfinished;
+        let mut look = self.see();
         let mut news = News {
             leader_stopped: look.stopped,
             leader_continued: look.continued,
@@ -190,8 +189,8 @@ impl<C: Cage> Engine<C> {
             Some(Err(error)) => self.spawn_failed(&error),
             None => {}
         }
-        if look.outrun {
-            self.tell(Input::Outrun);
+        if look.storms && look.proof.is_none() {
+            self.tell(Input::Storm);
         }
         if let Some(exit) = look.exit {
             news.exit = Some(exit);
@@ -206,12 +205,25 @@ impl<C: Cage> Engine<C> {
         news
     }
 
+    fn see(&mut self) -> Look {
+        let look = self.cage.look();
+        self.unfinished = look.unfinished;
+        look
+    }
+
     /// Who is there when the leader is gone.
     fn rest(&mut self, news: &mut News) -> Rest {
         // Naming them takes time that a storm does not leave, least of all where
         // everything has to be gone within a second.
-        if self.state.is_killing() || self.state.reason() == Some(Reason::HostGone) {
+        if self.state.is_killing() || self.state.has_a_second() {
             return Rest::Alive;
+        }
+        // Behind many dead there may be nobody.
+        let until = now() + LONGEST_CENSUS;
+        while self.unfinished && now() < until {
+            if let Some(proof) = self.see().proof {
+                return Rest::Gone(proof);
+            }
         }
         for _ in 0..DYING_LOOKS {
             self.notes.leftovers = self.cage.census(LONGEST_CENSUS);
@@ -220,9 +232,7 @@ impl<C: Cage> Engine<C> {
                 return Rest::Alive;
             }
             std::thread::sleep(SHORTEST_NAP);
-            let look = self.cage.look();
-            self.unfinished = look.unfinished;
-            if let Some(proof) = look.proof {
+            if let Some(proof) = self.see().proof {
                 return Rest::Gone(proof);
             }
         }
@@ -253,7 +263,7 @@ impl<C: Cage> Engine<C> {
     /// are left for the end.
     pub fn let_die(&mut self) {
         const PART: u32 = 4;
-        if self.state.is_killing() {
+        if self.state.is_killing() && !self.unfinished {
             self.cage.let_die((self.last_step_took() / PART).min(LONGEST_NAP));
         }
     }
@@ -271,9 +281,11 @@ impl<C: Cage> Engine<C> {
 
     /// How long nothing needs to be done, as far as this engine knows.
     pub fn patience(&self) -> Option<Duration> {
+        if self.unfinished {
+            return Some(Duration::ZERO);
+        }
         let deadline = self.state.deadline().map(|at| at.since(now()));
         match deadline {
-            _ if self.unfinished => Some(Duration::ZERO),
             Some(left) if self.state.is_killing() => Some(left.min(self.round_at.since(now()))),
             other => other,
         }

@@ -278,7 +278,7 @@ impl LinuxCage {
     /// Children are left, but all are dead. Whoever could be reaped is reaped now;
     /// if there are still some, somebody outside holds their remains.
     fn proof_among_the_dead(&mut self, look: &mut Look) -> Option<Proof> {
-        if !std::mem::take(&mut self.nobody_new) {
+        if !std::mem::take(&mut self.nobody_new) || look.unfinished {
             return None;
         }
         let before = dead_children()?;
@@ -311,13 +311,12 @@ impl LinuxCage {
         let until = Instant::now() + within;
         let mut asked = Asked::new(signal);
         let mut seen = HashSet::new();
-        let mut dead = HashSet::new();
+        let mut met = HashSet::new();
         let mut all = true;
         for _ in 0..LOOKS {
             all = survey(First::Oldest, Bound::until(until), |held, stat| {
-                if !stat.is_alive() {
-                    dead.insert(stat.pid);
-                } else if seen.insert(stat.pid) && meant(stat) {
+                met.insert(stat.pid);
+                if stat.is_alive() && seen.insert(stat.pid) && meant(stat) {
                     asked.extend(held.keep());
                 }
             });
@@ -334,10 +333,8 @@ impl LinuxCage {
                 asked.extend(Some(held).filter(|_| meant(&stat)));
             }
         }
-        let round = Round { alive: seen.len(), signalled: asked.tell_all() };
-        dead.extend(seen);
-        self.latecomers = Latecomers::of_a_step_that_met(dead);
-        round
+        self.latecomers = Latecomers::of_a_step_that_met(met, seen.len());
+        Round { alive: seen.len(), signalled: asked.tell_all() }
     }
 
     /// Members of our cgroup who do not descend from us: a process that entered
@@ -354,12 +351,12 @@ impl LinuxCage {
         now.map_or(self.pgid, |stat| stat.pgid)
     }
 
-    /// Returns whether children are left. In a storm there are always more, and others
-    /// than the dead want to be heard as well.
+    /// Returns whether children are left. In a storm there are always more dead, and
+    /// others want to be heard as well.
     fn reap(&mut self, look: &mut Look) -> bool {
-        const MOST: usize = 256;
         let leader = self.leader().map(Held::pid);
-        for _ in 0..MOST {
+        let mut bound = Bound::within(SHORT_LOOK);
+        while bound.allows() {
             let (pid, change) = match wait_any() {
                 Waited::Nobody => return false,
                 Waited::NotYet | Waited::Unknown => return true,
@@ -554,8 +551,8 @@ impl Cage for LinuxCage {
             return look;
         }
         let children = self.reap(&mut look);
-        look.outrun = self.latecomers.are_many();
-        if look.outrun {
+        look.storms = self.latecomers.are_many();
+        if look.storms {
             self.last.do_not_count();
         }
         self.hear_birth(&mut look);

@@ -1,32 +1,41 @@
 //! Whether others are born faster than a step can ask them.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
-/// So many may come too late before it is called a storm: an agent that is asked to
-/// leave starts a few commands of its own.
-const FEW: usize = 64;
+/// So many may come too late before it is called a storm, however few were met: a shell
+/// that is asked to leave may leave some of its commands to us.
+const MANY: usize = 64;
+/// Whoever comes later than this after a step has nothing to do with it.
+const WHILE: Duration = Duration::from_secs(1);
 
-/// Those who came to us dead since the last step, and whom it never met: born too late
-/// to be asked.
+/// Those who came to us dead since the latest step that asked, and whom it had not met.
 #[derive(Debug, Default)]
-pub struct Latecomers {
-    /// Whom the step met, dead or alive; nobody, if there was none.
-    met: Option<HashSet<i32>>,
+pub struct Latecomers(Option<Since>);
+
+#[derive(Debug)]
+struct Since {
+    step: Instant,
+    /// Whom it met, dead or alive, and is not reaped yet.
+    met: HashSet<i32>,
+    alive: usize,
     late: usize,
 }
 
 impl Latecomers {
-    pub fn of_a_step_that_met(met: HashSet<i32>) -> Latecomers {
-        Latecomers { met: Some(met), late: 0 }
+    pub fn of_a_step_that_met(met: HashSet<i32>, alive: usize) -> Latecomers {
+        Latecomers(Some(Since { step: Instant::now(), met, alive, late: 0 }))
     }
 
     pub fn reaped(&mut self, pid: i32) {
-        self.late += usize::from(self.met.as_ref().is_some_and(|met| !met.contains(&pid)));
+        if let Some(since) = self.0.as_mut().filter(|since| since.step.elapsed() < WHILE) {
+            since.late += usize::from(!since.met.remove(&pid));
+        }
     }
 
-    /// Said once for each step.
-    pub fn are_many(&mut self) -> bool {
-        self.late > FEW && self.met.take().is_some()
+    /// More of them than of those who could be asked.
+    pub fn are_many(&self) -> bool {
+        self.0.as_ref().is_some_and(|since| since.late > MANY.max(since.alive))
     }
 }
 
@@ -34,21 +43,34 @@ impl Latecomers {
 mod tests {
     use super::*;
 
+    fn reaped(latecomers: &mut Latecomers, pids: std::ops::Range<i32>) {
+        pids.for_each(|pid| latecomers.reaped(pid));
+    }
+
     #[test]
     fn only_those_a_step_has_not_met_are_late() {
-        let mut latecomers = Latecomers::of_a_step_that_met((2..1000).collect());
-        (2..1000).for_each(|pid| latecomers.reaped(pid));
-        (1000..1064).for_each(|pid| latecomers.reaped(pid));
+        let mut latecomers = Latecomers::of_a_step_that_met((2..1002).collect(), 10);
+        reaped(&mut latecomers, 2..1002);
+        reaped(&mut latecomers, 2000..2064);
         assert!(!latecomers.are_many());
-        latecomers.reaped(1064);
+        // A pid that was met belongs to another, once it was reaped.
+        latecomers.reaped(2);
         assert!(latecomers.are_many());
-        assert!(!latecomers.are_many(), "said twice");
+    }
+
+    #[test]
+    fn a_crowd_may_have_as_many_latecomers() {
+        let mut latecomers = Latecomers::of_a_step_that_met((2..1002).collect(), 1000);
+        reaped(&mut latecomers, 2000..3000);
+        assert!(!latecomers.are_many());
+        latecomers.reaped(3000);
+        assert!(latecomers.are_many());
     }
 
     #[test]
     fn before_the_first_step_nobody_is_late() {
         let mut latecomers = Latecomers::default();
-        (2..1000).for_each(|pid| latecomers.reaped(pid));
+        reaped(&mut latecomers, 2..1000);
         assert!(!latecomers.are_many());
     }
 }

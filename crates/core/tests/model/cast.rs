@@ -75,8 +75,7 @@ pub enum Happens {
     Asked(Ask),
     Killed,
     HostGone,
-    /// More are born than are asked.
-    Outrun,
+    Storm,
     Tick,
     Wrote,
     Worked,

@@ -167,7 +167,7 @@ fn input_name(input: Input) -> &'static str {
         Input::Kill => "kill",
         Input::Forward(_) => "forward",
         Input::HostGone => "host-gone",
-        Input::Outrun => "outrun",
+        Input::Storm => "storm",
         Input::Output => "output",
         Input::Busy => "busy",
         Input::Paused => "paused",
@@ -233,7 +233,7 @@ const RACES: &[(&str, &[Row])] = &[
             ("stuck", "host-gone"),
         ],
     ),
-    ("a storm", &[("asking", "outrun"), ("killing", "outrun")]),
+    ("a storm", &[("asking", "storm"), ("killing", "storm")]),
     (
         "clocks against signs of life and pauses",
         &[

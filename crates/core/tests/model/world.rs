@@ -101,7 +101,7 @@ impl World {
             | Happens::Asked(_)
             | Happens::Killed
             | Happens::HostGone
-            | Happens::Outrun
+            | Happens::Storm
             | Happens::Wait
             | Happens::Wrote
             | Happens::Worked
@@ -189,7 +189,7 @@ impl World {
         // Seen by a look that was begun before the kill was ordered, it may be told after.
         let stopping = matches!(self.machine, State::Stopping(_));
         if self.left.storms > 0 && stopping && self.anybody_lives() {
-            all.push(Happens::Outrun);
+            all.push(Happens::Storm);
         }
         self.clock_may(all);
         self.run_may(all);
@@ -299,9 +299,9 @@ impl World {
                 self.left.hosts -= 1;
                 return Some(Input::HostGone);
             }
-            Happens::Outrun => {
+            Happens::Storm => {
                 self.left.storms -= 1;
-                return Some(Input::Outrun);
+                return Some(Input::Storm);
             }
             Happens::Tick => {
                 let until = self.machine.deadline().unwrap_or(self.now);
