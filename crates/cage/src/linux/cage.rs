@@ -551,8 +551,8 @@ impl Cage for LinuxCage {
             return look;
         }
         let children = self.reap(&mut look);
-        look.storms = self.latecomers.are_many();
-        if look.storms {
+        look.storms = self.latecomers.outnumber_the_met();
+        if self.latecomers.are_many() {
             self.last.do_not_count();
         }
         self.hear_birth(&mut look);

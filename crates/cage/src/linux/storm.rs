@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// So many may come too late before it is called a storm, however few were met: a shell
-/// that is asked to leave may leave some of its commands to us.
+/// So many may come too late: a shell that is asked to leave may leave some of its
+/// commands to us.
 const MANY: usize = 64;
 /// Whoever comes later than this after a step has nothing to do with it.
 const WHILE: Duration = Duration::from_secs(1);
@@ -33,9 +33,14 @@ impl Latecomers {
         }
     }
 
-    /// More of them than of those who could be asked.
+    /// Others are being born: who counts now counts for nothing.
     pub fn are_many(&self) -> bool {
-        self.0.as_ref().is_some_and(|since| since.late > MANY.max(since.alive))
+        self.0.as_ref().is_some_and(|since| since.late > MANY)
+    }
+
+    /// There are more of them than of those who were met alive: asking is in vain.
+    pub fn outnumber_the_met(&self) -> bool {
+        self.are_many() && self.0.as_ref().is_some_and(|since| since.late > since.alive)
     }
 }
 
@@ -62,9 +67,9 @@ mod tests {
     fn a_crowd_may_have_as_many_latecomers() {
         let mut latecomers = Latecomers::of_a_step_that_met((2..1002).collect(), 1000);
         reaped(&mut latecomers, 2000..3000);
-        assert!(!latecomers.are_many());
+        assert!(latecomers.are_many() && !latecomers.outnumber_the_met());
         latecomers.reaped(3000);
-        assert!(latecomers.are_many());
+        assert!(latecomers.outnumber_the_met());
     }
 
     #[test]
