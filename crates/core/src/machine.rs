@@ -114,7 +114,7 @@ pub enum Input {
     /// A signal for the command that asks nothing of us.
     Forward(Signal),
     HostGone,
-    /// More are born than were asked.
+    /// So many are born that asking is in vain.
     Storm,
     /// Something was written.
     Output,

@@ -551,7 +551,7 @@ impl Cage for LinuxCage {
             return look;
         }
         let children = self.reap(&mut look);
-        look.storms = self.latecomers.outnumber_the_met();
+        look.storms = self.latecomers.are_a_storm();
         if self.latecomers.are_many() {
             self.last.do_not_count();
         }
