@@ -18,13 +18,15 @@ pub fn register(registry: &mut Registry) {
     add(registry, "on-exit::wait-and-stop", &EVERYWHERE, &[], wait_and_stop);
     add(registry, "on-exit::release", &EVERYWHERE, &[], release);
     add(registry, "on-exit::release-nobody", &EVERYWHERE, &[], release_nobody);
-    add(registry, "on-exit::stop-the-dead", &EVERYWHERE, &[], |w, p| the_dead(w, p, "stop"));
-    add(registry, "on-exit::release-the-dead", &EVERYWHERE, &[], |w, p| the_dead(w, p, "release"));
     add(registry, "on-host-exit::ignore", &EVERYWHERE, &[], |w, p| host(w, p, "ignore"));
     add(registry, "on-host-exit::stop", &EVERYWHERE, &[], |w, p| host(w, p, "stop"));
     let alone = |scenario: &mut Scenario| {
         scenario.heavy();
     };
+    for (name, policy) in [("stop-the-dead", "stop"), ("release-the-dead", "release")] {
+        let play = move |w: &mut World, p: Place| the_dead(w, p, policy);
+        add_with(registry, &format!("on-exit::{name}"), &EVERYWHERE, &[], alone, play);
+    }
     add_with(registry, "on-host-exit::storm", &EVERYWHERE, &[], alone, storm);
 }
 

@@ -75,7 +75,8 @@ pub struct Look {
     pub stopped: Option<Signal>,
     pub continued: bool,
     pub exit: Option<Exit>,
-    /// Since the latest step that asked, so many were born that asking is in vain.
+    /// Since the latest step that asked, so many died whom it had not met that asking is in
+    /// vain.
     pub storms: bool,
     /// There is more to see than one look takes.
     pub unfinished: bool,

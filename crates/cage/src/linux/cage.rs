@@ -329,6 +329,7 @@ impl LinuxCage {
         }
         for held in self.others_inside(&seen, Bound::until(until)) {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
+                met.insert(stat.pid);
                 seen.insert(stat.pid);
                 asked.extend(Some(held).filter(|_| meant(&stat)));
             }

@@ -9,7 +9,8 @@ const MANY: usize = 64;
 /// Whoever comes later than this after a step has nothing to do with it.
 const WHILE: Duration = Duration::from_secs(1);
 
-/// Those who came to us dead since the latest step that asked, and whom it had not met.
+/// Those who came to us dead since the latest step that asked, and whom it had not met:
+/// born since then, or too many to be met in its time.
 #[derive(Debug, Default)]
 pub struct Latecomers(Option<Since>);
 
