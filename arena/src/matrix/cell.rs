@@ -66,10 +66,12 @@ impl Cell {
 
     /// Is there anybody to ask when the stop begins?
     pub fn somebody_is_asked(&self) -> bool {
-        let alone = matches!(self.member.name, "save-on-term" | "tree-on-term");
+        // Two are alone, and a storm may die down while those who are left are named: the
+        // dead are not reaped meanwhile, and keep its places.
+        let leaves_nobody = matches!(self.member.name, "save-on-term" | "tree-on-term" | "storm");
         match self.member.leader {
             Leader::LeavesNobody => false,
-            _ => !(alone && self.trigger == Trigger::Natural),
+            _ => !(leaves_nobody && self.trigger == Trigger::Natural),
         }
     }
 
