@@ -269,13 +269,17 @@ fn judge(world: &mut World, place: Place, traced: &Traced, fault: &str, end: End
 /// Somebody else ends the survivors, and the faults end with the tracer: then the
 /// run must confirm its end by itself.
 fn recovers(world: &World, traced: &Traced, alive: &[Process]) -> Outcome {
+    // Asked before: whoever follows the run may confirm its end at once.
+    let known = |process: &Process| alive.iter().any(|member| member.pid == process.pid);
+    let is_followed = world.survivors().iter().any(|p| p.comm != "strace" && !known(p));
     for process in alive {
         // Who was only slow to die is gone by now.
         let _ = send_signal(process.pid, Signal::KILL);
     }
+    let _ = send_signal(traced.run.pid(), Signal::KILL);
     // A keeper that was killed over a tree that could not be seen or held leaves
     // nobody behind; then it stays `stuck`, which is the truth.
-    if send_signal(traced.run.pid(), Signal::KILL).is_err() {
+    if !is_followed {
         world.expect_extinct(seconds(3))?;
         ensure!(traced.run.report()?.state == "stuck", "nobody could confirm it");
         return world.expect_bystanders_untouched();
