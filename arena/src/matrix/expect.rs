@@ -122,12 +122,12 @@ fn steps(cell: &Cell, report: &Report, lies: &mut Lies) {
     }
 }
 
-fn patience_kept(rung: &Rung, outrun: bool, from: u64, to: u64, lies: &mut Lies) {
+fn patience_kept(rung: &Rung, storms: bool, from: u64, to: u64, lies: &mut Lies) {
     let waited = Duration::from_millis(to.saturating_sub(from));
     let patience = rung.patience;
     lies.unless(to >= from, || format!("the step after {} comes before it", rung.label));
     // Both ends are rounded to milliseconds.
-    lies.unless(outrun || waited + millis(1) >= patience, || {
+    lies.unless(storms || waited + millis(1) >= patience, || {
         format!("{} had {waited:?} of {patience:?}", rung.label)
     });
     lies.unless(waited <= patience + LATE, || {

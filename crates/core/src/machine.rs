@@ -276,7 +276,9 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         }
         (state, Input::HostGone) => host_is_gone(state, now),
 
-        (state, Input::Storm) => storm(state, now),
+        // A storm saves nothing, and the second is needed to kill it. Whoever asked for a stop
+        // has chosen its patience.
+        (state, Input::Storm) if state.has_a_second() => patience_is_over(plan, state, now),
 
         (State::Starting { born: false, clocks }, Input::CageReady) => {
             (State::Starting { born: true, clocks }, vec![Effect::Spawn])
@@ -301,7 +303,7 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         ) => (state, vec![Effect::Forward(signal)]),
 
         (state, Input::Tick) if state.deadline().is_some_and(|at| at <= now) => {
-            deadline_passed(plan, state, now)
+            patience_is_over(plan, state, now)
         }
 
         (state, Input::Output) => (with_clocks(state, |clocks| clocks.output(plan, now)), vec![]),
@@ -311,9 +313,10 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         (state, Input::Paused) => (with_clocks(state, |clocks| clocks.pause(now)), vec![]),
         (state, Input::Resumed) => (with_clocks(state, |clocks| clocks.resume(now)), vec![]),
 
-        (state, Input::CageReady | Input::LeaderRuns | Input::Forward(_) | Input::Tick) => {
-            (state, vec![])
-        }
+        (
+            state,
+            Input::CageReady | Input::LeaderRuns | Input::Forward(_) | Input::Storm | Input::Tick,
+        ) => (state, vec![]),
     }
 }
 
@@ -472,21 +475,7 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
     }
 }
 
-/// Without a host there is one second in all, and a storm saves nothing: the time is needed
-/// to kill it. Whoever asked for a stop has chosen its patience.
-fn storm(state: State, now: Moment) -> (State, Vec<Effect>) {
-    match state {
-        State::Stopping(Stop {
-            reason,
-            leader,
-            climb: Climb::Soft { ladder, step, .. },
-            asked,
-        }) if ladder == host_gone() => climb(reason, ladder, step + 1, leader, asked, now),
-        state => (state, vec![]),
-    }
-}
-
-fn deadline_passed(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
+fn patience_is_over(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
     let leader = state.leader();
     match state {
         State::Starting { clocks, .. } | State::Running { clocks, .. } => match clocks.next() {
