@@ -5,6 +5,7 @@ use fullstop::Exit;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write as _};
+use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub fn print(text: &str) -> Result<(), Fail> {
@@ -49,12 +50,16 @@ pub fn coloured(text: &str, colour: Colour) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// How wide the terminal is; nothing, where there is none.
+/// How wide the terminal of stdout is; nothing, where there is none.
 pub fn width() -> Option<usize> {
-    if !std::io::stdout().is_terminal() {
+    width_of(std::io::stdout())
+}
+
+pub fn width_of(terminal: impl AsFd + IsTerminal) -> Option<usize> {
+    if !terminal.is_terminal() {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 

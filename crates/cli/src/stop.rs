@@ -2,16 +2,19 @@
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::print::{json, print};
+use fullstop::front::give_orders_to_many;
 use fullstop::{
-    GroupReport, Id, Order, Phase, Progress, Report, Run, Runs, Verdict, blocking, end_all,
+    Error, GroupReport, Id, Order, Progress, Report, Run, Runs, Status, Update, Verdict, blocking,
+    end_all,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::format::seconds;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
-use std::path::PathBuf;
 
 pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
+    give_orders_to_many();
     let runs = Runs::open()?;
     let (meant, unknown) = meant(&runs, &options.which)?;
     let ended =
@@ -55,38 +58,62 @@ fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>
     Ok(failed)
 }
 
+/// Each is shown as it ends. What cannot be shown is said at the end, and stops nobody.
 fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
-    let mut board = Board::new(options.quiet || options.json);
-    let dirs: BTreeMap<Id, PathBuf> =
-        runs.iter().map(|run| (run.id().clone(), run.dir())).collect();
+    let mut board = Board::new(&runs, options.quiet || options.json);
     let named = matches!(options.which, Which::Ids(_));
-    let all = blocking::wait(async {
-        Ok(end_all(runs, order, |id, progress| board.tell(id, progress)).await)
-    })?;
-    board.clear();
     let mut status = None;
-    for (id, ended) in all {
-        match ended {
-            Ok(report) => {
-                if options.json {
-                    json(&report)?;
-                } else if !options.quiet {
-                    print(&line(&report))?;
+    let mut shown = Ok(());
+    let ended = end_all(runs, order, |news| match news {
+        None => board.draw(),
+        Some((id, Update::Progress(Progress::Now(_)))) => board.is_news_of(id),
+        Some((id, Update::Progress(Progress::GoingAround(what)))) => {
+            board.clear();
+            complain(format!("{id}: {what}"));
+        }
+        Some((id, Update::Done(ended))) => {
+            board.clear();
+            let run = board.remove(id);
+            match *ended {
+                Ok(report) => {
+                    let done = show(&report, options);
+                    shown = std::mem::replace(&mut shown, Ok(())).and(done);
+                    if is_stuck(&report) {
+                        name_survivors(&report);
+                        status = Some(STUCK);
+                    }
                 }
-                if is_stuck(&report) {
-                    name_survivors(&report);
-                    status = Some(STUCK);
+                // It was never born, and was swept away: nothing of it was meant by name.
+                Err(_) if !named && run.is_some_and(|run| !run.dir().exists()) => {}
+                Err(error) => {
+                    complain(format!("{id}: {error}"));
+                    status = status.or(Some(error_status(&error)));
                 }
-            }
-            // It was never born, and was swept away: nothing of it was meant by name.
-            Err(_) if !named && dirs.get(&id).is_some_and(|dir| !dir.exists()) => {}
-            Err(error) => {
-                complain(format!("{id}: {error}"));
-                status = status.or(Some(FAILED));
             }
         }
-    }
+    });
+    blocking::wait(async {
+        ended.await;
+        Ok(())
+    })?;
+    shown?;
     Ok(status)
+}
+
+/// A run that may live on is stuck, as far as anybody here knows.
+fn error_status(error: &Error) -> u8 {
+    match error {
+        Error::TimedOut(_) => STUCK,
+        _ => FAILED,
+    }
+}
+
+fn show(report: &Report, options: &StopOptions) -> Result<(), Fail> {
+    match options {
+        options if options.json => json(report),
+        options if options.quiet => Ok(()),
+        _ => print(&line(report)),
+    }
 }
 
 pub fn line(report: &Report) -> String {
@@ -126,53 +153,65 @@ pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
     }
 }
 
-/// One line that shows how all of them stand, on a terminal.
+/// One line that shows how those stand that are not over yet, on a terminal.
 struct Board {
-    quiet: bool,
-    terminal: bool,
-    runs: BTreeMap<Id, (Phase, usize)>,
+    shown: bool,
+    all: usize,
+    runs: BTreeMap<Id, Run>,
+    /// The run that was last told of.
+    latest: Option<Id>,
+    drawn: bool,
 }
 
 impl Board {
-    fn new(quiet: bool) -> Board {
-        Board { quiet, terminal: std::io::stderr().is_terminal(), runs: BTreeMap::new() }
-    }
-
-    fn tell(&mut self, id: &Id, progress: Progress) {
-        match progress {
-            Progress::GoingAround(what) => {
-                self.clear();
-                complain(format!("{id}: {what}"));
-            }
-            Progress::Now { phase, alive } => {
-                self.runs.insert(id.clone(), (phase, alive));
-                self.draw();
-            }
+    fn new(runs: &[Run], quiet: bool) -> Board {
+        Board {
+            shown: !quiet && std::io::stderr().is_terminal(),
+            all: runs.len(),
+            runs: runs.iter().map(|run| (run.id().clone(), run.clone())).collect(),
+            latest: None,
+            drawn: false,
         }
     }
 
-    fn draw(&self) {
-        if self.quiet || !self.terminal {
+    fn is_news_of(&mut self, id: &Id) {
+        self.latest = Some(id.clone());
+        self.draw();
+    }
+
+    fn remove(&mut self, id: &Id) -> Option<Run> {
+        self.runs.remove(id)
+    }
+
+    /// A few are shown each with its own step and count, and of many the latest: what
+    /// is counted here costs as much as is shown.
+    fn draw(&mut self) {
+        const FEW: usize = 3;
+        if !self.shown || self.runs.is_empty() {
             return;
         }
-        let alive: usize = self.runs.values().map(|(_, alive)| alive).sum();
-        let latest = self.runs.values().filter_map(|(phase, _)| match phase {
-            Phase::Stopping { step, until, .. } => Some((fullstop::left(*until), step)),
-            _ => None,
-        });
-        let step = latest.max().map(|(left, step)| {
-            let left = u64::try_from(left.as_millis()).unwrap_or_default();
-            format!(", {step} {}", seconds(left))
-        });
-        let count = self.runs.len();
-        let runs = if count == 1 { "run" } else { "runs" };
-        let step = step.unwrap_or_default();
-        let _ = write!(std::io::stderr(), "\r\x1b[Kstopping {count} {runs}{step}, {alive} alive");
+        let mut line = format!("stopping {} of {}", self.runs.len(), self.all);
+        let latest = self.latest.as_ref().filter(|_| self.runs.len() > FEW);
+        let few = self.runs.values().filter(|run| latest.is_none_or(|id| id == run.id()));
+        for status in few.take(FEW).filter_map(|run| run.status().ok()) {
+            let _ = write!(line, " | {}", told(&status));
+        }
+        let width = crate::print::width_of(std::io::stderr()).unwrap_or(usize::MAX);
+        let line: String = line.chars().take(width.saturating_sub(1)).collect();
+        let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+        self.drawn = true;
     }
 
-    fn clear(&self) {
-        if !self.quiet && self.terminal && !self.runs.is_empty() {
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
+}
+
+fn told(status: &Status) -> String {
+    let name = status.name.clone().unwrap_or_else(|| status.id.to_string());
+    let step = status.step.as_deref().unwrap_or(&status.state);
+    let left = status.step_left_ms.map(|left| format!(" {}", seconds(left))).unwrap_or_default();
+    format!("{name} {step}{left}, {} alive", status.processes)
 }

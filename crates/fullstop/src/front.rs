@@ -11,10 +11,18 @@ pub use fullstop_store::Frame;
 use crate::error::Result;
 use crate::run::Run;
 use crate::stop;
+use fullstop_cage::linux::{ask_for_short_turns, raise_descriptor_limit};
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
 use fullstop_store::Request;
+
+/// Whoever gives orders to a thousand keepers, which ask for short turns, asks for
+/// short turns too, and for the descriptors it may have.
+pub fn give_orders_to_many() {
+    ask_for_short_turns();
+    raise_descriptor_limit();
+}
 
 /// What made whoever stands in front of a run ask for its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

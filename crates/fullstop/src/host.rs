@@ -1,16 +1,23 @@
 //! Starting a keeper from any program: a plain spawn, then forks in that process.
 
 use crate::error::{Error, Result};
+use crate::line::Line;
+use crate::readable::readable;
+use crate::stop::Silence;
+use fullstop_cage::linux::Held;
 use fullstop_keeper::commission::{self, Commission};
-use std::io::Write as _;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use tokio::task::spawn_blocking;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// fullstop itself failed.
+const FAILED: u8 = 125;
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
@@ -37,43 +44,50 @@ pub(crate) fn own_executable() -> Result<PathBuf> {
     Ok(PathBuf::from("/proc/self/exe"))
 }
 
-/// Starts a keeper and tells it what to run. Returns the line to it. It waits for the
-/// new process to read, which is no async task's business.
-pub(crate) async fn hand_over(executable: &Path, commission: Commission) -> Result<UnixStream> {
-    let executable = executable.to_owned();
-    let handed = spawn_blocking(move || hand_over_now(&executable, &commission)).await;
-    handed.map_err(|error| Error::Unfit(error.to_string()))?
+/// Starts a keeper and tells it what to run. Returns the line to it.
+///
+/// The process that is started exits as soon as the guard is on its own. One that does
+/// not, though it has had the time, is no keeper; one that waits for a processor is
+/// waited for.
+pub(crate) async fn hand_over(executable: &Path, commission: Commission) -> Result<Line> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let (line, mut first) = spawn(executable).map_err(Error::io("start a keeper"))?;
+    let pid = i32::try_from(first.id()).ok();
+    let mut silence = Silence::of(|| pid);
+    let told = silence.wait_for(PATIENCE, tell(line, &commission)).await;
+    let gone = silence.wait_for(PATIENCE, exit(&mut first)).await;
+    if gone.is_none() {
+        let _ = first.kill();
+        let _ = first.wait();
+    }
+    let deaf = || Error::Failed { status: FAILED, why: "what was started is no keeper".to_owned() };
+    told.ok_or_else(deaf)?
 }
 
-fn hand_over_now(executable: &Path, commission: &Commission) -> Result<UnixStream> {
-    let failed = Error::io("start a keeper");
-    let spawned = spawn(executable).map_err(failed)?;
+async fn tell(line: UnixStream, commission: &Commission) -> Result<Line> {
     let mut text =
         serde_json::to_vec(commission).map_err(|error| Error::Unfit(error.to_string()))?;
     text.push(b'\n');
-    let (mut line, mut first) = spawned;
-    let told = line.write_all(&text);
-    let_go(&mut first);
-    told.map_err(Error::io("tell the keeper what to run"))?;
+    let mut line = Line::new(line)?;
+    line.write(&text).await.map_err(Error::io("tell the keeper what to run"))?;
     Ok(line)
 }
 
-/// It exits as soon as the guard is on its own. What does not is no keeper.
-fn let_go(first: &mut std::process::Child) {
-    const PATIENCE: Duration = Duration::from_secs(5);
-    const LOOK_EVERY: Duration = Duration::from_micros(200);
-    let until = Instant::now() + PATIENCE;
-    while matches!(first.try_wait(), Ok(None)) {
-        if Instant::now() > until {
-            let _ = first.kill();
-            let _ = first.wait();
-            return;
-        }
-        std::thread::sleep(LOOK_EVERY);
+/// Waits for a child of ours to exit.
+async fn exit(child: &mut Child) {
+    /// How often it is asked for where the kernel cannot wake us.
+    const LOOK_EVERY: Duration = Duration::from_millis(5);
+    let pid = i32::try_from(child.id()).unwrap_or_default();
+    let pidfd = Held::child(pid).and_then(|held| held.again()?.into_pidfd());
+    if let Some(pidfd) = pidfd {
+        let _ = readable(pidfd).await;
+    }
+    while matches!(child.try_wait(), Ok(None)) {
+        sleep(LOOK_EVERY).await;
     }
 }
 
-fn spawn(executable: &Path) -> std::io::Result<(UnixStream, std::process::Child)> {
+fn spawn(executable: &Path) -> io::Result<(UnixStream, Child)> {
     let (ours, theirs) = UnixStream::pair()?;
     let first = Command::new(executable)
         .arg0(commission::NAME)

@@ -15,6 +15,7 @@
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
 
+mod any_of;
 pub mod blocking;
 mod command;
 mod doctor;
@@ -30,11 +31,14 @@ mod link;
 mod logs;
 mod many;
 mod mask;
+mod notices;
+mod readable;
 mod ready;
 mod run;
 mod runs;
 mod secret;
 mod send;
+mod shared;
 mod status;
 mod stop;
 mod window;
@@ -65,7 +69,7 @@ pub use group::{Group, GroupReport};
 pub use host::init;
 pub use keys::Key;
 pub use logs::{Logs, Look, Said};
-pub use many::{Order, end_all};
+pub use many::{Order, Update, end_all};
 pub use mask::masked;
 pub use ready::Ready;
 pub use run::Run;

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use fullstop_core::id::Id;
-use fullstop_store::{Reply, Request, Store};
+use fullstop_store::{Reply, Request, Store, StoreError};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -35,7 +35,10 @@ impl Line {
 
     /// To a run's keeper, if it listens.
     pub async fn connect(store: &Store, id: &Id) -> io::Result<Line> {
-        let (_held, address) = store.socket(id).map_err(io::Error::other)?;
+        let (_held, address) = store.socket(id).map_err(|error| match error {
+            StoreError::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })?;
         let stream = UnixStream::connect(address).await?;
         Ok(Line { stream: BufReader::new(stream), partial: Vec::new() })
     }
@@ -43,7 +46,11 @@ impl Line {
     pub async fn say(&mut self, request: &Request) -> io::Result<()> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        self.stream.get_mut().write_all(&line).await
+        self.write(&line).await
+    }
+
+    pub async fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(line).await
     }
 
     /// The next thing said; nothing, if the keeper is gone. Being cut short loses

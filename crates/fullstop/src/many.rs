@@ -5,8 +5,10 @@ use crate::run::Run;
 use crate::stop::Progress;
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// What is ordered.
 ///
@@ -14,14 +16,21 @@ use tokio::task::JoinSet;
 /// # fullstop::init();
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-order-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// use fullstop::{Command, Order, blocking, end_all};
+/// use fullstop::{Command, Order, Update, blocking, end_all};
 ///
 /// for _ in 0..3 {
 ///     blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
 /// }
 /// let live = runs.live()?;
-/// let ended = blocking::wait(async { Ok(end_all(live, Order::Kill, |_, _| ()).await) })?;
-/// assert!(ended.len() == 3 && ended.into_iter().all(|(_, report)| report.is_ok()));
+/// let mut ended = 0;
+/// let all = end_all(live, Order::Kill, |news| {
+///     if let Some((id, Update::Done(report))) = news {
+///         println!("{id}: {}", report.expect("an end").state);
+///         ended += 1;
+///     }
+/// });
+/// blocking::wait(async { Ok(all.await) })?;
+/// assert_eq!(ended, 3);
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -33,41 +42,51 @@ pub enum Order {
     Kill,
 }
 
-/// Ends all of them side by side, telling how each goes. Returns in the order in
-/// which they ended; what goes wrong with one holds up no other.
-pub async fn end_all(
-    runs: Vec<Run>,
-    order: Order,
-    mut tell: impl FnMut(&Id, Progress),
-) -> Vec<(Id, Result<Report>)> {
+/// What is told of one of many.
+#[derive(Debug)]
+pub enum Update {
+    /// How its stop goes.
+    Progress(Progress),
+    /// How it ended, or what went wrong.
+    Done(Box<Result<Report>>),
+}
+
+/// How often is said that there is nothing to say.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Ends all of them side by side, telling how each goes and how it ended, as soon as it
+/// has; now and then, that nothing has happened. What goes wrong with one holds up no
+/// other.
+pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(Option<(&Id, Update)>)) {
     let (teller, mut told) = mpsc::unbounded_channel();
     let mut stops = JoinSet::new();
     for run in runs {
         let teller = teller.clone();
         stops.spawn(async move {
             let id = run.id().clone();
-            let tell = |progress| drop(teller.send((id.clone(), progress)));
+            let tell = |progress| drop(teller.send((id.clone(), Update::Progress(progress))));
             let ended = match order {
                 Order::Stop => run.stop_with(tell).await,
                 Order::Kill => run.kill_with(tell).await,
             };
-            (id, ended)
+            let _ = teller.send((id, Update::Done(Box::new(ended))));
         });
     }
     drop(teller);
-    let mut all = Vec::new();
     // It ends when the last of them has dropped its end of the channel.
-    while let Some((id, progress)) = told.recv().await {
-        tell(&id, progress);
-    }
-    while let Some(ended) = stops.join_next().await {
-        match ended {
-            Ok(ended) => all.push(ended),
-            // A task of ours that panicked: said, and not passed over.
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+    loop {
+        match timeout(QUIET, told.recv()).await {
+            Ok(Some((id, update))) => tell(Some((&id, update))),
+            Ok(None) => break,
+            Err(_) => tell(None),
         }
     }
-    all
+    while let Some(ended) = stops.join_next().await {
+        // A task of ours that panicked: said, and not passed over.
+        if let Err(error) = ended {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
 }
 
 impl Order {

@@ -124,20 +124,21 @@ impl Run {
     }
 
     /// Stops it by its ladder, and returns once that is proven, or it is stuck: the
-    /// report says. A keeper that does not answer is gone around.
+    /// report says. A keeper that hangs is continued, has the time of the ladder, and is
+    /// then gone around.
     pub async fn stop(&self) -> Result<Report> {
         self.stop_for(Reason::Stopped, |_| ()).await
     }
 
     /// As [`Run::stop`], telling how it goes.
-    pub async fn stop_with(&self, tell: impl FnMut(Progress)) -> Result<Report> {
+    pub async fn stop_with(&self, tell: impl FnMut(Progress) + Send) -> Result<Report> {
         self.stop_for(Reason::Stopped, tell).await
     }
 
     pub(crate) async fn stop_for(
         &self,
         reason: Reason,
-        tell: impl FnMut(Progress),
+        tell: impl FnMut(Progress) + Send,
     ) -> Result<Report> {
         let request = Request::Stop { generation: self.generation, reason, signal: None };
         stop::order(self, &request, tell).await
@@ -149,7 +150,7 @@ impl Run {
     }
 
     /// As [`Run::kill`], telling how it goes.
-    pub async fn kill_with(&self, tell: impl FnMut(Progress)) -> Result<Report> {
+    pub async fn kill_with(&self, tell: impl FnMut(Progress) + Send) -> Result<Report> {
         let request = Request::Kill { generation: self.generation };
         stop::order(self, &request, tell).await
     }
@@ -158,13 +159,13 @@ impl Run {
     pub async fn ask_to_stop(&self) -> Result<()> {
         let request =
             Request::Stop { generation: self.generation, reason: Reason::Stopped, signal: None };
-        stop::accept(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await.map(drop)
     }
 
     /// Asks for the last step, and returns once that was accepted.
     pub async fn ask_to_kill(&self) -> Result<()> {
         let request = Request::Kill { generation: self.generation };
-        stop::accept(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await.map(drop)
     }
 
     /// Waits for its end, however it comes. A stuck run is waited for.
@@ -188,13 +189,13 @@ impl Run {
     /// Lets it live on when this program leaves, whatever was said when it began.
     pub async fn stay(&self) -> Result<()> {
         let request = Request::Stay { generation: self.generation };
-        stop::accept(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await.map(drop)
     }
 
     /// Sends a signal to its leader; it is no part of a stop.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let request = Request::Signal { generation: self.generation, signal };
-        stop::accept(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await.map(drop)
     }
 
     /// Stops it, and once that is proven starts its next generation, in the

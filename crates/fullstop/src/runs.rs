@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::host::own_executable;
 use crate::run::Run;
+use crate::shared::Shared;
 use crate::status::Status;
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Mode, Swept};
@@ -28,17 +29,22 @@ use std::time::Duration;
 pub struct Runs {
     store: Arc<Store>,
     keeper: Option<PathBuf>,
+    shared: Arc<Shared>,
 }
 
 impl Runs {
     /// Where they usually are: $FULLSTOP_DIR, or below $XDG_STATE_HOME.
     pub fn open() -> Result<Runs> {
-        Ok(Runs { store: Arc::new(Store::open()?), keeper: None })
+        Ok(Runs::of(Store::open()?))
     }
 
     /// In this directory, which is made if need be.
     pub fn at(path: &Path) -> Result<Runs> {
-        Ok(Runs { store: Arc::new(Store::at(path)?), keeper: None })
+        Ok(Runs::of(Store::at(path)?))
+    }
+
+    fn of(store: Store) -> Runs {
+        Runs { store: Arc::new(store), keeper: None, shared: Arc::default() }
     }
 
     /// The executable to be the keeper of runs that are begun here: a `fullstop`
@@ -59,6 +65,10 @@ impl Runs {
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// How the unfinished ones stand, or all of them, oldest first. A record that
@@ -110,7 +120,7 @@ impl Runs {
     /// As [`Runs::sweep`], on the way to something else: what does not die at once
     /// is left for later, and nothing is said.
     pub fn sweep_in_passing(&self) {
-        let _ = sweep::sweep(&self.store, Mode::InPassing);
+        let _ = sweep::sweep(&self.store, Mode::IN_PASSING);
     }
 
     /// What a sweep would do.

@@ -20,6 +20,8 @@ const MOST_CLIENTS: usize = 256;
 const MOST_UNSENT: usize = 1 << 20;
 /// No order is this long.
 const LONGEST_LINE: usize = 1 << 16;
+/// Whoever connects asks at once; one who has not asked by then may be sent away.
+const TIME_TO_ASK: Duration = Duration::from_secs(1);
 /// When nobody can be let in (no descriptor left), there is no use in asking at once.
 const DEAF_FOR: Duration = Duration::from_millis(100);
 
@@ -35,6 +37,7 @@ struct Client {
     stream: OwnedFd,
     unread: Vec<u8>,
     unsent: Backlog,
+    since: Moment,
     /// It was answered.
     told: bool,
     /// Whoever asked for the run; it is first told when that is born.
@@ -80,10 +83,6 @@ impl Control {
         self.clients.iter().any(|client| client.host)
     }
 
-    pub fn is_watched(&self) -> bool {
-        self.clients.iter().any(Client::is_watching)
-    }
-
     pub fn interest(&self) -> impl Iterator<Item = PollFd<'_>> {
         let deaf = self.deaf_until.is_some_and(|until| now() < until);
         let listener = self.listener.iter().filter(move |_| !deaf);
@@ -127,27 +126,30 @@ impl Control {
     }
 
     fn accept(&mut self) {
-        while let Some(listener) = &self.listener {
+        loop {
+            // Whoever is not let in waits at the door.
+            if self.clients.len() >= MOST_CLIENTS && !self.make_room() {
+                return self.deaf_until = Some(now() + DEAF_FOR);
+            }
+            let Some(listener) = &self.listener else { return };
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(stream) if is_ours(&stream) => {
-                    if self.clients.len() >= MOST_CLIENTS {
-                        self.make_room();
-                    }
                     self.clients.push(Client::new(stream, false));
                 }
                 Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return self.deaf_until = None,
-                // Where there is no descriptor left, the one who was here first makes room.
+                // Where there is no descriptor left, one who is done makes room.
                 Err(Errno::MFILE) if self.make_room() => {}
                 Err(_) => return self.deaf_until = Some(now() + DEAF_FOR),
             }
         }
     }
 
-    /// The one who has been here longest has to go; not the host.
+    /// Who is idle has to go; never one whose order is still to be read or answered.
     fn make_room(&mut self) -> bool {
-        let oldest = self.clients.iter().position(|client| !client.host);
-        oldest.map(|at| self.clients.remove(at)).is_some()
+        let now = now();
+        let idle = self.clients.iter_mut().position(|client| client.is_idle(now));
+        idle.map(|at| self.clients.remove(at)).is_some()
     }
 
     pub fn answer(&mut self, to: usize, reply: &Reply) {
@@ -193,12 +195,6 @@ impl Control {
             self.clients.iter_mut().for_each(Client::flush);
         }
     }
-
-    pub fn tell_all(&mut self, reply: &Reply) {
-        for client in self.clients.iter_mut().filter(|client| client.is_watching()) {
-            client.say(reply);
-        }
-    }
 }
 
 /// Only the owner's uid may steer a run, and root, who could anyway.
@@ -210,12 +206,15 @@ fn is_ours(stream: &OwnedFd) -> bool {
 impl Client {
     fn new(stream: OwnedFd, host: bool) -> Client {
         let unsent = Backlog::default();
-        Client { stream, unread: Vec::new(), unsent, told: false, host, gone: false }
+        Client { stream, unread: Vec::new(), unsent, since: now(), told: false, host, gone: false }
     }
 
-    /// The host's own line only says that it lives: whoever wants to watch connects.
-    fn is_watching(&self) -> bool {
-        self.told && !self.host
+    /// Nothing is owed to it: it was answered, or has had time to ask and has not. Its
+    /// own side connects again if it still wants something.
+    fn is_idle(&mut self, now: Moment) -> bool {
+        self.read();
+        let had_time = self.told || self.gone || now.since(self.since) > TIME_TO_ASK;
+        !self.host && had_time && !self.unread.contains(&b'\n') && self.unsent.is_empty()
     }
 
     fn read(&mut self) {
@@ -255,3 +254,6 @@ impl Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, dec
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment};
 use rustix::time::Timespec;
+use std::collections::VecDeque;
 use std::mem::replace;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Engine<C> {
     pub state: State,
     pub cage: C,
     pub notes: Notes,
+    /// What was decided and is not done yet, and when it was decided.
+    due: VecDeque<(Effect, Moment)>,
     command: Option<Command>,
     pub feed: Option<Feed>,
     pub failure: Option<(u8, String)>,
@@ -62,6 +65,7 @@ impl<C: Cage> Engine<C> {
             state,
             cage,
             notes,
+            due: VecDeque::new(),
             command: None,
             feed: None,
             failure: None,
@@ -84,13 +88,25 @@ impl<C: Cage> Engine<C> {
     }
 
     pub fn tell(&mut self, input: Input) {
+        self.hear(input);
+        self.act();
+    }
+
+    /// Decides what follows from this, and leaves it to [`Engine::act`]: signalling and
+    /// counting may take half a second, and whoever asked is answered before.
+    pub fn hear(&mut self, input: Input) {
         let state =
             replace(&mut self.state, State::Starting { born: false, clocks: Clocks::default() });
         let now = now();
         let (state, effects) = decide(&self.plan, state, input, now);
         self.state = state;
-        for effect in effects {
-            self.perform(effect, now);
+        self.due.extend(effects.into_iter().map(|effect| (effect, now)));
+    }
+
+    /// Does what was decided.
+    pub fn act(&mut self) {
+        while let Some((effect, decided)) = self.due.pop_front() {
+            self.perform(effect, decided);
         }
     }
 

@@ -130,10 +130,11 @@ impl Ledger {
         }
     }
 
-    /// Somebody else looks after the run from here on.
-    pub fn hand_over(&mut self) {
+    /// We look after the run alone from here on, as whoever goes around us can see.
+    pub fn hand_over(&mut self, state: &State) {
         self.record.keeper = identify(own_pid());
         self.record.guard = None;
+        self.record.state = Phase::of(state);
         self.write();
     }
 

@@ -24,7 +24,7 @@ const NAP: Duration = Duration::from_micros(300);
 /// So many searches in a row must find nobody while others are being born: one who
 /// hops from pid to pid can be missed by any single one.
 const CLEAN_SEARCHES: usize = 10;
-/// How long a sweep that nobody asked for waits for the dying.
+/// How long a sweep on the way to something else waits for the dying.
 const IN_PASSING: Duration = Duration::from_millis(300);
 
 /// What a sweep made of one lost run.
@@ -74,10 +74,15 @@ pub enum Found {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     End,
-    /// On the way to something else: nobody is waited for long.
-    InPassing,
+    /// As that, but the dying are waited for no longer than this.
+    Within(Duration),
     /// Only look.
     DryRun,
+}
+
+impl Mode {
+    /// On the way to something else: nobody is waited for long.
+    pub const IN_PASSING: Mode = Mode::Within(IN_PASSING);
 }
 
 /// The runs that nobody looks after.
@@ -191,7 +196,10 @@ impl Lost {
         if mode == Mode::DryRun {
             return Found::WouldEnd { alive: found.len() };
         }
-        let patience = if mode == Mode::InPassing { IN_PASSING } else { KILL_PATIENCE };
+        let patience = match mode {
+            Mode::Within(patience) => patience.min(KILL_PATIENCE),
+            Mode::End | Mode::DryRun => KILL_PATIENCE,
+        };
         self.kill(&mut remains, found, patience)
     }
 

@@ -61,6 +61,14 @@ impl StoreError {
     pub fn is_missing(&self) -> bool {
         matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
+
+    /// What the kernel said, if it was asked.
+    pub fn os_error(&self) -> Option<&io::Error> {
+        match self {
+            StoreError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for StoreError {

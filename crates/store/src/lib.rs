@@ -4,6 +4,7 @@
 //! $FULLSTOP_DIR (default: $XDG_STATE_HOME/fullstop, 0700)
 //!   runs/<id>/   spec.json  record.json  events.jsonl  lock  control.sock
 //!                out.log  err.log  tty.log, and their indexes
+//!   journal      a notice of every change of a run's state
 //!   live/<id>    the lock of an unfinished run, by a second name
 //!   groups/<a>/<b>/   .members/<id> (the lock again)   .closed
 //! ```
@@ -16,6 +17,7 @@ mod error;
 mod files;
 pub mod format;
 mod groups;
+mod journal;
 mod log;
 mod rundir;
 mod store;
@@ -27,8 +29,9 @@ mod world;
 pub use error::{Result, StoreError};
 pub use files::Dir;
 pub use groups::GroupName;
+pub use journal::{JournalReader, News, Notice};
 pub use log::{Extent, Log, LogReader, Piece, Took};
-pub use rundir::{RunDir, Standing, Watched};
+pub use rundir::{RunDir, Standing};
 pub use store::{FindError, Store};
 pub use streams::{Drain, Fit, Output, Size, Stdin, Streams};
 pub use text::Text;

@@ -2,8 +2,9 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::{Event, RecordFile, SpecFile};
+use crate::format::{Event, Phase, RecordFile, SpecFile};
 use crate::groups::{GroupName, Joined};
+use crate::journal::{self, Notice};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
@@ -11,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -47,6 +49,8 @@ pub struct RunDir {
     joined: Option<Joined>,
     /// What the generation before was asked to do, if there was one.
     before: Option<Box<SpecFile>>,
+    /// The state that the journal was last told.
+    noticed: RefCell<Option<Phase>>,
 }
 
 impl RunDir {
@@ -61,7 +65,15 @@ impl RunDir {
             Errno::EXIST => StoreError::Live { path: dir.path.clone() },
             errno => StoreError::io("list", &path, errno),
         })?;
-        Ok(RunDir { id: id.clone(), root, dir, lock, joined: None, before: None })
+        Ok(RunDir {
+            id: id.clone(),
+            root,
+            dir,
+            lock,
+            joined: None,
+            before: None,
+            noticed: RefCell::default(),
+        })
     }
 
     /// The same for a run that has been: what it was asked to do is kept, for the
@@ -88,7 +100,15 @@ impl RunDir {
         let ours = try_lock(lock.as_fd(), SWEEP).map_err(why)?
             && !is_locked(lock.as_fd(), LIVE).map_err(why)?
             && is_at(&root, &listing(id), &lock);
-        Ok(ours.then(|| RunDir { id: id.clone(), root, dir, lock, joined: None, before: None }))
+        Ok(ours.then(|| RunDir {
+            id: id.clone(),
+            root,
+            dir,
+            lock,
+            joined: None,
+            before: None,
+            noticed: RefCell::default(),
+        }))
     }
 
     pub fn id(&self) -> &Id {
@@ -130,8 +150,17 @@ impl RunDir {
         }
     }
 
+    /// Writes the record, and tells whoever reads the journal if the state is another
+    /// one. That nobody can be told, on a full disk, costs no record.
     pub fn write_record(&self, record: &RecordFile) -> Result<()> {
-        self.dir.replace(RECORD, record)
+        self.dir.replace(RECORD, record)?;
+        if self.noticed.borrow().as_ref() != Some(&record.state) {
+            let notice = Notice::new(&self.id, record.generation, record.state.word());
+            if journal::append(&self.root, &notice).is_ok() {
+                self.noticed.replace(Some(record.state.clone()));
+            }
+        }
+        Ok(())
     }
 
     /// Cut short before its spec was whole, and so before anybody was born.
@@ -196,7 +225,8 @@ impl RunDir {
     /// Listens for orders. The path goes through the held directory, so that it is
     /// short enough for a socket however long the real one is.
     pub fn listen(&self) -> Result<OwnedFd> {
-        const BACKLOG: i32 = 64;
+        /// As many as the kernel lets wait: nobody who wants a stop is sent away.
+        const BACKLOG: i32 = 4096;
         let path = self.dir.path.join(SOCKET);
         let why = |errno: Errno| StoreError::io("listen on", &path, errno);
         self.dir.remove(SOCKET)?;
@@ -361,24 +391,6 @@ pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
         (Err(error), Ok(spec)) if error.is_missing() => Ok(RecordFile::first(spec)),
         (Err(error), _) => Err(error),
     }
-}
-
-/// The lock of an unfinished run, held open to be looked at: it outlives its name.
-#[derive(Debug)]
-pub struct Watched(OwnedFd);
-
-impl Watched {
-    /// Whether keeper or guard still lives.
-    pub fn is_held(&self) -> bool {
-        is_locked(self.0.as_fd(), LIVE).unwrap_or(false)
-    }
-}
-
-/// Nothing, if it is over.
-pub(crate) fn watch(root: &Dir, id: &Id) -> Option<Watched> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let lock = rustix::fs::openat(&root.fd, listing(id), flags, rustix::fs::Mode::empty());
-    lock.ok().map(Watched)
 }
 
 /// One that somebody has taken off the list lives on if its lock is held. (Whoever

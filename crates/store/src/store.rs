@@ -3,8 +3,9 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, RecordFile, SpecFile};
+use crate::journal::{JOURNAL, JournalReader};
 use crate::log::{LogReader, Piece};
-use crate::rundir::{self, LOCK, RunDir, SPEC, Standing};
+use crate::rundir::{self, LOCK, RECORD, RunDir, SPEC, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
@@ -97,7 +98,8 @@ impl Store {
         }
         if stat.st_mode & 0o077 != 0 {
             // Somebody's home is not ours to close.
-            let ours = |name: &String| matches!(name.as_str(), "runs" | "live" | "groups");
+            let ours =
+                |name: &String| matches!(name.as_str(), "runs" | "live" | "groups" | JOURNAL);
             if !root.names()?.iter().all(ours) {
                 return Err(StoreError::Shared { path: path.to_owned() });
             }
@@ -185,9 +187,9 @@ impl Store {
         rundir::standing(&self.root, id)
     }
 
-    /// The lock of a run that is not over, to see when keeper and guard are gone.
-    pub fn watch(&self, id: &Id) -> Option<rundir::Watched> {
-        rundir::watch(&self.root, id)
+    /// What changes from now on.
+    pub fn journal(&self) -> Result<JournalReader> {
+        JournalReader::open(self.own_root()?)
     }
 
     /// The unfinished ones, oldest first.
@@ -213,6 +215,11 @@ impl Store {
     /// How a run stands by its record, or as far as its spec tells.
     pub fn record(&self, id: &Id) -> Result<RecordFile> {
         rundir::read_record(&self.run(id)?)
+    }
+
+    /// The last record that was written, whatever has begun since.
+    pub fn last_record(&self, id: &Id) -> Result<RecordFile> {
+        self.run(id)?.read(RECORD)
     }
 
     pub fn spec(&self, id: &Id) -> Result<SpecFile> {

@@ -4,7 +4,6 @@ use crate::format::Phase;
 use crate::streams::Size;
 use crate::text::Text;
 use fullstop_core::id::Id;
-use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
 use serde::{Deserialize, Serialize};
@@ -27,10 +26,6 @@ pub enum Request {
     Signal {
         generation: Option<u32>,
         signal: Signal,
-    },
-    /// Only to be told how it goes.
-    Watch {
-        generation: Option<u32>,
     },
     /// Input for the command.
     Send {
@@ -65,7 +60,6 @@ impl Request {
         match self {
             Request::Stop { generation, .. }
             | Request::Kill { generation }
-            | Request::Watch { generation }
             | Request::CloseStdin { generation }
             | Request::Stay { generation }
             | Request::Send { generation, .. }
@@ -83,7 +77,7 @@ fn stopped() -> Reason {
 /// already. Only this refusal of a [`Request::Send`] may be tried again.
 pub const FULL: &str = "the command does not read its input";
 
-/// A keeper's answer. The first answers the order; the others tell how it goes on.
+/// A keeper's answer. What comes of an order is told by the journal and the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub enum Reply {
@@ -100,14 +94,6 @@ pub enum Reply {
     Failed {
         status: u8,
         why: String,
-    },
-    Now {
-        phase: Phase,
-        alive: usize,
-    },
-    /// Over, or stuck: the report says.
-    Report {
-        report: Box<Report>,
     },
 }
 

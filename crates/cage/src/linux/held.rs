@@ -154,6 +154,14 @@ impl Held {
         }
     }
 
+    /// The bare descriptor, which becomes readable when the process dies.
+    pub fn into_pidfd(self) -> Option<OwnedFd> {
+        match self.grip {
+            Grip::Pidfd(fd) => Some(fd),
+            Grip::UnreapedChild => None,
+        }
+    }
+
     /// How it ended, even after somebody else has waited for it (kernel 6.15+).
     pub fn exit(&self) -> Option<Exit> {
         const PIDFD_INFO_EXIT: u64 = 1 << 3;

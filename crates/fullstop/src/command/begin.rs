@@ -3,7 +3,6 @@
 use super::Command;
 use crate::error::{Error, Result};
 use crate::host::hand_over;
-use crate::line::Line;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::secret::{self, SecretFile};
@@ -119,7 +118,7 @@ fn without(mut env: Vec<(OsString, OsString)>, secrets: &[Secret]) -> Vec<(OsStr
 
 /// Hands a commission to a keeper and waits until the command runs.
 pub(crate) async fn commission_run(runs: &Runs, commission: Commission) -> Result<Run> {
-    let mut line = Line::new(hand_over(&runs.keeper()?, commission).await?)?;
+    let mut line = hand_over(&runs.keeper()?, commission).await?;
     let failed = |why: &str| Error::Failed { status: 125, why: why.to_owned() };
     match line.hear().await.map_err(Error::io("hear the keeper"))? {
         Some(Reply::Accepted { id, generation, .. }) => {

@@ -5,7 +5,7 @@ use crate::capture::Draining;
 use crate::ending::Ending;
 use crate::engine::{Engine, timespec};
 use crate::keeper::NAME;
-use crate::ledger::Ledger;
+use crate::ledger::SETTLED;
 use crate::lifeline::Outcome;
 use crate::living::name_living;
 use crate::notes::Notes;
@@ -54,6 +54,7 @@ impl Guard<'_> {
         if let Some(exit) = known {
             engine.tell(Input::LeaderExited { exit, rest: Rest::Alive });
         }
+        let mut show = Some(now() + SETTLED);
         loop {
             engine.look();
             engine.press();
@@ -61,9 +62,16 @@ impl Guard<'_> {
             if engine.state.is_over() || matches!(engine.state, State::Stuck { .. }) {
                 break;
             }
+            if show.take_if(|at| *at <= now()).is_some()
+                && let Some(ledger) = &mut self.ledger
+            {
+                ledger.reload();
+                ledger.hand_over(&engine.state);
+            }
             engine.let_die();
             let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
-            let wait = engine.patience().map(timespec);
+            let shown = show.map(|at| at.since(now()));
+            let wait = engine.patience().into_iter().chain(shown).min().map(timespec);
             let _ = poll(&mut fds, wait.as_ref());
             while self.signals.next().is_some() {}
         }
@@ -105,7 +113,9 @@ impl Guard<'_> {
         self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.terminal = None;
         self.capture = None;
-        let _ = self.ledger.as_mut().map(Ledger::hand_over);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.hand_over(&engine.state);
+        }
         while !engine.state.is_over() {
             let wait = engine.patience().map(timespec);
             let _ = poll(&mut [], wait.as_ref());

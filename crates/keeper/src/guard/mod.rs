@@ -18,8 +18,8 @@ use crate::sink::Sink;
 use crate::spec::{Ground, Loudness, Secret, Spec, cgroup_name};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
-    Blueprint, Change, Fork, Held, Mask, Signals, Waited, ask_for_short_turns, close_all_but, fork,
-    now, null_over, wait_for,
+    Blueprint, Change, Fork, Held, Mask, OwnTime, Signals, Waited, ask_for_short_turns,
+    close_all_but, fork, now, null_over, wait_for,
 };
 use fullstop_cage::plain;
 use fullstop_core::clocks::Clocks;
@@ -85,8 +85,10 @@ struct Guard<'a> {
     left_in_order: bool,
     /// What the keeper has had no room for yet.
     unsent: VecDeque<ToKeeper>,
-    /// When a keeper that was asked to stop is not waited for any longer.
+    /// When a keeper that was asked to stop should have done so.
     give_up: Option<Moment>,
+    /// What a keeper that is late has had of a last second, which is one of its own.
+    overtime: Option<(OwnTime, Duration)>,
 }
 
 /// Guards one run from before its birth to its end.
@@ -186,6 +188,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         left_in_order: false,
         unsent: VecDeque::new(),
         give_up,
+        overtime: None,
     };
     guard.let_go();
     // It must be let in even to die: its death is what its keeper waits for.
@@ -350,11 +353,23 @@ impl Guard<'_> {
         if is_dead {
             return true;
         }
-        if self.give_up.is_some_and(|at| at <= now()) {
+        if self.give_up.is_some_and(|at| at <= now()) && self.keeper_hangs() {
             let _ = self.keeper.send(Signal::KILL);
             self.give_up = Some(now() + KILL_AGAIN);
         }
         false
+    }
+
+    /// A keeper that is late and only waits for a processor does not hang. It is looked
+    /// at again until it has had a second for itself.
+    fn keeper_hangs(&mut self) -> bool {
+        const OVERTIME: Duration = Duration::from_secs(1);
+        const LOOK_EVERY: Duration = Duration::from_millis(100);
+        let pid = self.keeper.pid();
+        let (own, had) = self.overtime.get_or_insert_with(|| (OwnTime::of(pid), Duration::ZERO));
+        *had += own.look();
+        self.give_up = Some(now() + LOOK_EVERY);
+        *had >= OVERTIME
     }
 
     fn show(&mut self) {
@@ -369,11 +384,9 @@ impl Guard<'_> {
     }
 }
 
-/// How long a stop may take before its keeper is not waited for any longer.
+/// How long a stop may take.
 fn patience(spec: &Spec) -> Duration {
-    /// What a healthy keeper may need beyond its ladder.
-    const SLACK: Duration = Duration::from_secs(1);
     let ladder = &spec.plan.ladder;
     let last = spec.streams.with_last_step(ladder.kill_patience());
-    ladder.total().saturating_add(last).saturating_add(SLACK)
+    ladder.total().saturating_add(last)
 }

@@ -46,7 +46,7 @@ impl Sweep {
         if let Sweep::Later(_) = self
             && let Some(store) = store(spec)
         {
-            let _ = sweep::sweep(&store, Mode::InPassing);
+            let _ = sweep::sweep(&store, Mode::IN_PASSING);
         }
         self.wait(PATIENCE);
     }

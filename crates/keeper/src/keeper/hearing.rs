@@ -13,6 +13,7 @@ use fullstop_store::{Reply, Request, Text};
 use std::os::unix::ffi::OsStrExt as _;
 
 impl Keeper<'_> {
+    /// Every order is answered before anything is done about it.
     pub(super) fn hear_orders(&mut self) {
         let (orders, host_left) = self.control.turn();
         for Order { from, request } in orders {
@@ -28,6 +29,7 @@ impl Keeper<'_> {
             }
         }
         self.control.tidy();
+        self.engine.act();
         if host_left && self.spec.on_host_exit != HostPolicy::Ignore {
             self.engine.tell(Input::HostGone);
             self.hurry();
@@ -46,12 +48,12 @@ impl Keeper<'_> {
         let done = match request {
             Request::Stop { reason, signal, .. } => {
                 let ask = signal.map_or(Ask::Order(*reason), Ask::Signal);
-                self.engine.tell(Input::Ask(ask));
+                self.engine.hear(Input::Ask(ask));
                 self.hurry();
                 Ok(())
             }
             Request::Kill { .. } => {
-                self.engine.tell(Input::Kill);
+                self.engine.hear(Input::Kill);
                 self.cut_drain();
                 Ok(())
             }
@@ -59,7 +61,6 @@ impl Keeper<'_> {
                 self.forward(*signal);
                 Ok(())
             }
-            Request::Watch { .. } => Ok(()),
             Request::Send { text, .. } => self.send(text),
             Request::CloseStdin { .. } => self.input().map(Feed::close),
             Request::Attach { .. } => match self.tty() {
@@ -91,7 +92,7 @@ impl Keeper<'_> {
         if self.engine.is_unborn() {
             self.early.push(signal);
         } else {
-            self.engine.tell(Input::Forward(signal));
+            self.engine.hear(Input::Forward(signal));
         }
     }
 
@@ -144,7 +145,10 @@ impl Keeper<'_> {
                     self.engine.tell(Input::Ask(ask));
                     self.hurry();
                 }
-                Came::Message(ToKeeper::Forward(signal), _) => self.forward(signal),
+                Came::Message(ToKeeper::Forward(signal), _) => {
+                    self.forward(signal);
+                    self.engine.act();
+                }
                 Came::Message(ToKeeper::StoppedByHand, _) => self.pause.by_hand = true,
                 Came::Closed => {
                     self.lifeline = None;

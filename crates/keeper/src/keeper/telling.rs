@@ -1,4 +1,4 @@
-//! What the keeper tells: its guard, the record, whoever watches.
+//! What the keeper tells: its guard, the record, its host.
 
 use super::{Keeper, PROGRESS_EVERY};
 use crate::engine::News;
@@ -10,21 +10,21 @@ use fullstop_cage::linux::now;
 use fullstop_core::machine::State;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
-use fullstop_store::format::{Phase, What};
+use fullstop_store::format::What;
 use fullstop_store::{Frame, Reply};
 use rustix::event::poll;
 use std::time::Duration;
 
 /// How many survivors are named on stderr; the report names them all.
 const NAMED: usize = 16;
-/// How long counting them for a watcher may take.
+/// How long counting them for a guard that shows it may take.
 const COUNTING: Duration = Duration::from_millis(20);
 /// How long the last word to a window may take.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
 impl Keeper<'_> {
     pub(super) fn shows_progress(&self) -> bool {
-        let watched = (self.watched && self.lifeline.is_some()) || self.control.is_watched();
+        let watched = self.watched && self.lifeline.is_some();
         watched && matches!(self.engine.state, State::Stopping(_))
     }
 
@@ -64,7 +64,8 @@ impl Keeper<'_> {
         self.tell_outcome();
     }
 
-    /// Writes the state down and tells it to whoever watches.
+    /// Writes the state down, which tells whoever follows the run; and its birth, to the
+    /// host.
     pub(super) fn tell_watchers(&mut self, news: &News) {
         if let Some(ledger) = &mut self.ledger {
             ledger.state(&self.engine.state);
@@ -104,7 +105,6 @@ impl Keeper<'_> {
                 self.bell.ring();
             }
         }
-        self.control.tell_all(&Reply::Now { phase: Phase::of(state), alive });
         self.told.state = Some(state.clone());
         self.told.counted = now();
     }
@@ -167,7 +167,6 @@ impl Keeper<'_> {
         self.told.reported = Some(state);
         self.answer_host();
         self.tell_windows(&report);
-        self.control.tell_all(&Reply::Report { report: Box::new(report) });
         self.control.drain();
         if stuck {
             self.bell.ring();

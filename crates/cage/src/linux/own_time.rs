@@ -1,0 +1,110 @@
+//! How much time a process has had for itself.
+//!
+//! A process that does not answer may hang, or may only be waiting for a processor
+//! while others have it. Its silence counts while it runs, sleeps or is stopped; what
+//! it waits for a processor does not count. See proc_pid_schedstat in proc(5).
+
+use super::clock::now;
+use super::procfs::{stat, text};
+use fullstop_core::words::Moment;
+use std::time::Duration;
+
+/// The time of one process, from look to look. More looks tell it better: of a process
+/// that waits for a processor just now, only the time on a processor is known.
+#[derive(Debug)]
+pub struct OwnTime {
+    pid: i32,
+    looked: Moment,
+    seen: Sample,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sample {
+    /// On a processor, since it was born.
+    ran: Duration,
+    /// Waiting for one, as far as that wait is over.
+    waited: Duration,
+    /// On a processor, or waiting for one.
+    is_runnable: bool,
+}
+
+impl OwnTime {
+    /// Counts from now on. A process that cannot be looked at has all the time there is.
+    pub fn of(pid: i32) -> OwnTime {
+        OwnTime { pid, looked: now(), seen: sample(pid) }
+    }
+
+    /// What it has had since the last look.
+    pub fn look(&mut self) -> Duration {
+        let before = std::mem::replace(self, OwnTime::of(self.pid));
+        had(before.seen, self.seen, self.looked.since(before.looked))
+    }
+}
+
+/// What a process had of the time that passed between two looks.
+fn had(before: Sample, after: Sample, passed: Duration) -> Duration {
+    if after.is_runnable {
+        return after.ran.saturating_sub(before.ran).min(passed);
+    }
+    passed.saturating_sub(after.waited.saturating_sub(before.waited))
+}
+
+fn sample(pid: i32) -> Sample {
+    let is_runnable = stat(pid).is_some_and(|stat| stat.state == 'R');
+    let told = text(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    let mut nanos =
+        told.split_ascii_whitespace().map(|word| word.parse().map(Duration::from_nanos));
+    match (nanos.next(), nanos.next()) {
+        (Some(Ok(ran)), Some(Ok(waited))) => Sample { ran, waited, is_runnable },
+        // A kernel without it cannot tell who is kept waiting.
+        _ => Sample::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn sample(ran: u32, waited: u32, is_runnable: bool) -> Sample {
+        Sample { ran: MS * ran, waited: MS * waited, is_runnable }
+    }
+
+    #[test]
+    fn waiting_for_a_processor_is_not_its_own_time() {
+        let before = sample(10, 20, false);
+        assert_eq!(had(before, sample(10, 20, false), MS * 100), MS * 100, "it slept");
+        assert_eq!(had(before, sample(15, 80, false), MS * 100), MS * 40, "it waited for 60");
+        assert_eq!(had(before, sample(10, 20, true), MS * 100), Duration::ZERO, "it waits");
+        assert_eq!(had(before, sample(108, 20, true), MS * 100), MS * 98, "it spins");
+    }
+
+    struct Killed(Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// A sleeper has all the time there is.
+    #[test]
+    fn sleep_is_its_own_time() {
+        let mut cat = Command::new("cat");
+        let sleeper = Killed(cat.stdin(Stdio::piped()).spawn().expect("a child"));
+        let pid = i32::try_from(sleeper.0.id()).expect("a pid");
+        let asleep = || stat(pid).is_some_and(|stat| stat.state == 'S');
+        while !asleep() {
+            std::thread::yield_now();
+        }
+        let begin = now();
+        let mut own = OwnTime::of(pid);
+        while now().since(begin) < MS * 20 {
+            std::thread::yield_now();
+        }
+        assert!(own.look() >= MS * 20);
+    }
+}

@@ -1,0 +1,116 @@
+//! An order: connect, ask, be acknowledged. What comes of it is told by the journal.
+
+use super::look::settled;
+use super::silence::Silence;
+use crate::error::{Error, Result};
+use crate::line::Line;
+use crate::run::Run;
+use fullstop_core::report::Report;
+use fullstop_store::format::Phase;
+use fullstop_store::{Reply, Request};
+use rustix::io::Errno;
+use std::io;
+use std::time::Duration;
+use tokio::sync::SemaphorePermit;
+use tokio::time::sleep;
+
+/// How long a keeper may be silent.
+const ANSWER: Duration = Duration::from_secs(1);
+/// How soon a keeper that does not listen is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(10);
+
+pub(crate) enum Accepted {
+    /// By the keeper of a run that stands so.
+    By(Line, Phase),
+    /// There was nothing left to order.
+    Over(Box<Report>),
+}
+
+/// Gives an order; returns when it was accepted. A keeper that is silent for a second
+/// of its own time is an error of its own.
+pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
+    accept_within(run, request, ANSWER).await
+}
+
+/// Gives an order to a keeper that must be there; a run that is over is an error.
+pub(crate) async fn accept_living(run: &Run, request: &Request) -> Result<Line> {
+    match accept(run, request).await? {
+        Accepted::By(line, _) => Ok(line),
+        Accepted::Over(report) => {
+            Err(Error::Unfit(format!("run {} is {} already", run.id(), report.state)))
+        }
+    }
+}
+
+pub(super) async fn accept_within(
+    run: &Run,
+    request: &Request,
+    limit: Duration,
+) -> Result<Accepted> {
+    let silent = || Error::TimedOut(format!("the keeper of run {} does not answer", run.id()));
+    let keeper = || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
+    let mut silence = Silence::of(keeper);
+    loop {
+        let permit = permit(run, &mut silence).await;
+        let asked = match settled(run).await {
+            Ok(Some(report)) => return Ok(Accepted::Over(Box::new(report))),
+            Ok(None) => silence.wait_for(limit, ask(run, request)).await.ok_or_else(silent)?,
+            Err(error) => Err(error),
+        };
+        drop(permit);
+        match asked {
+            Ok(Some((_, Reply::Refused { why }))) => return Err(Error::Refused(why)),
+            Ok(Some((line, Reply::Accepted { phase, .. }))) => {
+                return Ok(Accepted::By(line, phase));
+            }
+            // It does not listen yet, or has just hung up.
+            Ok(_) => {}
+            // What we lack ourselves is not the keeper's silence.
+            Err(error) if error.is_shortage() => silence.start_anew(),
+            Err(error) => return Err(error),
+        }
+        silence.wait_for(limit, sleep(TRY_AGAIN)).await.ok_or_else(silent)?;
+    }
+}
+
+/// Leave to ask. Whoever waits for it waits for others who ask, and not for the keeper.
+async fn permit<'a, W: Fn() -> Option<i32>>(
+    run: &'a Run,
+    silence: &mut Silence<W>,
+) -> Option<SemaphorePermit<'a>> {
+    let asking = &run.runs().shared().asking;
+    if let Ok(permit) = asking.try_acquire() {
+        return Some(permit);
+    }
+    let permit = asking.acquire().await.ok();
+    silence.look_away();
+    permit
+}
+
+/// One exchange; nothing, if nobody answers at the other end.
+async fn ask(run: &Run, request: &Request) -> Result<Option<(Line, Reply)>> {
+    let exchange = async {
+        let mut line = Line::connect(run.runs().store(), run.id()).await?;
+        line.say(request).await?;
+        Ok(line.hear().await?.map(|reply| (line, reply)))
+    };
+    exchange.await.or_else(|error: io::Error| {
+        let error = Error::io("ask the keeper")(error);
+        if error.is_shortage() { Err(error) } else { Ok(None) }
+    })
+}
+
+impl Error {
+    /// Whether it was ourselves, or the whole system, who had too little: descriptors or
+    /// memory.
+    fn is_shortage(&self) -> bool {
+        let source = match self {
+            Error::Store(error) => error.os_error(),
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        };
+        let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
+        let errno = source.and_then(Errno::from_io_error);
+        errno.is_some_and(|errno| short.contains(&errno))
+    }
+}

@@ -1,0 +1,123 @@
+//! Following a run to its end: waiting for notices of it, and for the death of its
+//! guard, and looking at its files only then.
+
+use super::look::{Look, Settled, look};
+use super::{GONE, Progress};
+use crate::any_of::{Wait, any_of};
+use crate::error::Result;
+use crate::readable::readable;
+use crate::run::Run;
+use fullstop_cage::linux::Held;
+use fullstop_core::identity::Identity;
+use fullstop_core::report::Report;
+use fullstop_store::format::{Phase, RecordFile};
+use std::future::pending;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// A notice is lost if its writer is killed between the record and the notice: a run is
+/// looked at now and then whatever is told.
+const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+/// The same, where there is no journal.
+const LOOK_BLINDLY: Duration = Duration::from_millis(250);
+
+/// Follows a run until it is over, or stuck; nothing, if it is not by then.
+pub(super) async fn follow(
+    run: &Run,
+    until: Instant,
+    tell: &mut (impl FnMut(Progress) + Send),
+) -> Result<Option<Report>> {
+    follow_until(run, Some(until), true, tell).await
+}
+
+/// Follows a run to its end. A stuck one is followed on.
+pub(crate) async fn follow_to_end(run: &Run) -> Result<Report> {
+    loop {
+        if let Some(report) = follow_until(run, None, false, &mut |_| ()).await? {
+            return Ok(report);
+        }
+    }
+}
+
+async fn follow_until(
+    run: &Run,
+    until: Option<Instant>,
+    stuck_counts: bool,
+    tell: &mut (impl FnMut(Progress) + Send),
+) -> Result<Option<Report>> {
+    // Before the first look: what changes after it is told.
+    let mut notices = run.runs().shared().notices.follow(run.runs().store(), run.id());
+    let mut told: Option<Phase> = None;
+    loop {
+        let record = match look(run, until).await? {
+            Look::Settled(settled) if stuck_counts || settled.is_over() => {
+                settled.let_go(run).await;
+                return Ok(Some(settled.report));
+            }
+            Look::Settled(settled) => settled.record.map(Box::new),
+            Look::Live(record) => record,
+        };
+        if let Some(phase) = record.as_ref().map(|record| &record.state)
+            && told.as_ref() != Some(phase)
+        {
+            tell(Progress::Now(phase.clone()));
+            told = Some(phase.clone());
+        }
+        let anyway = if notices.is_blind() { LOOK_BLINDLY } else { LOOK_ANYWAY };
+        let late: Wait<'_> = match until {
+            Some(until) if until <= Instant::now() => return Ok(None),
+            Some(until) => Box::pin(sleep_until(until)),
+            None => Box::pin(pending()),
+        };
+        let dies = death_of_keepers(run, record.as_deref());
+        let changed = Box::pin(notices.changed());
+        any_of([changed, Box::pin(dies), Box::pin(sleep(anyway)), late]).await;
+    }
+}
+
+/// Waits for the death of the guard, or of the keeper if the guard is dead already. It
+/// needs a descriptor; where there are many runs, some are followed without.
+async fn death_of_keepers(run: &Run, record: Option<&RecordFile>) {
+    let permit = run.runs().shared().watching.try_acquire();
+    let known = record.and_then(|record| {
+        let alive = |identity: &Option<Identity>| identity.as_ref().and_then(alive);
+        alive(&record.guard).or_else(|| alive(&record.keeper))
+    });
+    match (permit, known) {
+        (Ok(_permit), Some(pidfd)) => death(pidfd).await,
+        _ => pending().await,
+    }
+}
+
+/// A descriptor of the very process that was written down, if it is alive.
+fn alive(identity: &Identity) -> Option<OwnedFd> {
+    let held = Held::known(identity, |_| false)?;
+    if held.is_dead() { None } else { held.into_pidfd() }
+}
+
+/// Never, if it cannot be waited for.
+async fn death(pidfd: OwnedFd) {
+    if readable(pidfd).await.is_err() {
+        pending::<()>().await;
+    }
+}
+
+impl Settled {
+    fn is_over(&self) -> bool {
+        self.record.as_ref().is_none_or(|record| record.state.is_over())
+            && self.report.state != fullstop_core::report::Verdict::Stuck
+    }
+
+    /// The keeper tells the end a moment before it is gone itself: waits until it and
+    /// the guard of a run that is over are dead, so that nothing of ours is left.
+    async fn let_go(&self, run: &Run) {
+        let Some(record) = self.record.as_ref().filter(|_| self.is_over()) else { return };
+        let Ok(_permit) = run.runs().shared().watching.acquire().await else { return };
+        for identity in [&record.keeper, &record.guard].into_iter().flatten() {
+            if let Some(pidfd) = alive(identity) {
+                let _ = timeout(GONE, death(pidfd)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! How a run stands, for whoever follows it.
+
+use crate::error::{Error, Result};
+use crate::run::Run;
+use fullstop_core::report::Report;
+use fullstop_keeper::sweep::{Found, Mode, sweep_one};
+use fullstop_store::format::{Phase, RecordFile};
+use fullstop_store::{Standing, StoreError};
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
+
+/// What a look came to.
+pub(super) enum Look {
+    /// Its keeper or its guard lives, and has written this so far.
+    Live(Option<Box<RecordFile>>),
+    /// Nothing more will be done about it, or nothing could be.
+    Settled(Box<Settled>),
+}
+
+/// It is over, or stuck.
+pub(super) struct Settled {
+    pub report: Report,
+    /// Written by a keeper or a guard, who may not be gone yet.
+    pub record: Option<RecordFile>,
+}
+
+/// Looks at the lock, and at what was written last. A run that nobody looks after is
+/// swept, by then if it can be.
+pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<Look> {
+    let swept = |report| Look::Settled(Box::new(Settled { report, record: None }));
+    match run.standing()? {
+        Standing::Live => look_at_record(run),
+        Standing::Lost => Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept)),
+        Standing::Over => {
+            let mut record = own_record(run)?;
+            let none = || Error::Unfit(format!("run {} is over, and nobody wrote how", run.id()));
+            let report = record.report.take().ok_or_else(none)?;
+            Ok(Look::Settled(Box::new(Settled { report, record: Some(record) })))
+        }
+    }
+}
+
+fn look_at_record(run: &Run) -> Result<Look> {
+    let record = match run.runs().store().last_record(run.id()) {
+        // The generation that is meant has a record, or none yet.
+        Ok(record) => meant(run, record, |now, meant| now <= meant)?,
+        // A damaged one, or none yet: its keeper will write another.
+        Err(StoreError::Damaged { .. }) => return Ok(Look::Live(None)),
+        Err(error) if error.is_missing() => return Ok(Look::Live(None)),
+        Err(error) => return Err(error.into()),
+    };
+    let own = run.generation().is_none_or(|meant| record.generation == meant);
+    let settled = record.state.is_over() || matches!(record.state, Phase::Stuck { .. });
+    match record.report.clone().filter(|_| own && settled) {
+        Some(report) => Ok(Look::Settled(Box::new(Settled { report, record: Some(record) }))),
+        None => Ok(Look::Live(own.then(|| Box::new(record)))),
+    }
+}
+
+/// The report of a run that is over, or of one that was lost and is swept now. A stuck
+/// one is still to be asked.
+pub(super) async fn settled(run: &Run) -> Result<Option<Report>> {
+    match run.standing()? {
+        Standing::Live => Ok(None),
+        _ => match look(run, None).await? {
+            Look::Settled(settled) => Ok(Some(settled.report)),
+            Look::Live(_) => Ok(None),
+        },
+    }
+}
+
+/// The record, if it is of the generation that is meant: nothing that is ordered
+/// for one may hit its successor.
+pub(super) fn own_record(run: &Run) -> Result<RecordFile> {
+    meant(run, run.record()?, |now, meant| now == meant)
+}
+
+fn meant(run: &Run, record: RecordFile, fits: fn(u32, u32) -> bool) -> Result<RecordFile> {
+    let now = record.generation;
+    match run.generation().filter(|meant| !fits(now, *meant)) {
+        None => Ok(record),
+        Some(meant) => {
+            let why = format!("generation {meant} of run {} is gone; this is {now}", run.id());
+            Err(Error::Refused(why))
+        }
+    }
+}
+
+/// Ends a run that nobody looks after; nothing, if somebody else is at it. It may take
+/// seconds, which belong to no async task.
+async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>> {
+    // A damaged record tells no generation, and is swept by its spec.
+    if let Err(refused @ Error::Refused(_)) = own_record(run) {
+        return Err(refused);
+    }
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let mode = left.map_or(Mode::End, Mode::Within);
+    let (runs, id) = (run.runs().clone(), run.id().clone());
+    let sweep = move || sweep_one(runs.store(), &id, mode);
+    let swept = spawn_blocking(sweep).await.map_err(|error| Error::Unfit(error.to_string()))?;
+    match swept.map(|swept| swept.found) {
+        Some(Found::Ended { report, .. } | Found::Stuck { report }) => Ok(Some(*report)),
+        Some(Found::LeftAlone { why }) => {
+            Err(Error::Unfit(format!("run {} is lost: {why}", run.id())))
+        }
+        // Somebody else is at it, or has just been.
+        Some(Found::PutAway | Found::WouldEnd { .. }) | None => Ok(None),
+    }
+}

@@ -1,0 +1,145 @@
+//! Stopping a run from outside: ask its keeper, follow it to its end, and go around a
+//! keeper that hangs.
+//!
+//! Every wait has an end. Whoever is killed on the way is known by its identity, on
+//! this boot, in this pid namespace, and held while it is signalled.
+
+mod around;
+mod ask;
+mod follow;
+mod look;
+mod silence;
+
+pub(crate) use ask::{Accepted, accept, accept_living};
+pub(crate) use follow::follow_to_end as wait;
+pub(crate) use silence::Silence;
+
+use crate::error::{Error, Result};
+use crate::run::Run;
+use crate::status::left;
+use around::{continue_keeper, go_around};
+use ask::accept_within;
+use follow::follow;
+use fullstop_core::report::Report;
+use fullstop_store::Request;
+use fullstop_store::format::Phase;
+use look::{Look, look};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// How long keeper and guard of a run that is over may take to be gone.
+const GONE: Duration = Duration::from_secs(1);
+/// How long going around may take: what a stop may take beyond its ladder.
+const LAST_STEP: Duration = Duration::from_secs(5);
+/// The last step, as it is told.
+const KILL: &str = "kill";
+/// How often a keeper is asked whether it is still at the last step.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+/// What a healthy keeper may need beyond its deadline.
+const SLACK: Duration = Duration::from_millis(500);
+/// A stuck run is tried again every second.
+const TRIED_AGAIN: Duration = Duration::from_secs(2);
+
+/// How a stop goes.
+///
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-progress-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, Progress, blocking};
+///
+/// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
+/// let stop = run.stop_with(|progress| match progress {
+///     Progress::Now(phase) => println!("{}", phase.word()),
+///     Progress::GoingAround(what) => println!("{what}"),
+/// });
+/// blocking::wait(stop)?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// It stands like this now.
+    Now(Phase),
+    /// The keeper is silent, and this is done about it.
+    GoingAround(&'static str),
+}
+
+/// Gives an order and follows it to the end.
+///
+/// A keeper that is asked and does not answer is gone around, after its second by a
+/// kill. A stop continues it first, and leaves it the time of the whole ladder: what it
+/// was asked may have reached it, and those who save their work then have all of theirs.
+pub(crate) async fn order(
+    run: &Run,
+    request: &Request,
+    mut tell: impl FnMut(Progress) + Send,
+) -> Result<Report> {
+    let begun = Instant::now();
+    let mut ladder_ends = None;
+    loop {
+        let accepted = match ladder_ends {
+            None => accept(run, request).await,
+            Some(ends) => wait_out(run, request, ends).await,
+        };
+        let deadline = match accepted {
+            Ok(Accepted::Over(report)) => return Ok(*report),
+            Ok(Accepted::By(_, phase)) => deadline(&phase),
+            Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(request) => {
+                return go_around(run, &mut tell).await;
+            }
+            Err(Error::TimedOut(_)) => {
+                ladder_ends = Some(begun + ladder(run));
+                tell(Progress::GoingAround(if continue_keeper(run) {
+                    "the keeper does not answer: it is continued, and has the time of its ladder"
+                } else {
+                    "the keeper does not answer, and is not there to be continued"
+                }));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        ladder_ends = None;
+        if let Some(report) = follow(run, deadline, &mut tell).await? {
+            return Ok(report);
+        }
+    }
+}
+
+/// Asks again until the ladder is over.
+async fn wait_out(run: &Run, request: &Request, until: Instant) -> Result<Accepted> {
+    let silent = |_| Error::TimedOut(format!("the keeper of run {} does not answer", run.id()));
+    let left = until.saturating_duration_since(Instant::now());
+    timeout_at(until, accept_within(run, request, left)).await.map_err(silent)?
+}
+
+fn is_kill(request: &Request) -> bool {
+    matches!(request, Request::Kill { .. })
+}
+
+/// When a keeper that said this must have got further, or said more.
+fn deadline(phase: &Phase) -> Instant {
+    let left = match phase {
+        // In the last step every second counts: one that hangs there is soon found out.
+        Phase::Stopping { step, until, .. } if step == KILL => left(*until).min(LAST_LOOK),
+        Phase::Stopping { until, .. } => left(*until),
+        Phase::Stuck { .. } => TRIED_AGAIN,
+        // It is drained, or its birth is waited for.
+        _ => LAST_STEP,
+    };
+    Instant::now() + left + SLACK
+}
+
+/// What the soft steps take, all together.
+fn ladder(run: &Run) -> Duration {
+    run.spec().map(|spec| spec.plan.ladder.total()).unwrap_or_default()
+}
+
+/// What became of a run whose keeper has hung up: how it ended, or that it is stuck.
+/// Nothing, if that cannot be told yet.
+pub(crate) async fn glance(run: &Run) -> Result<Option<Report>> {
+    match look(run, None).await? {
+        Look::Settled(settled) => Ok(Some(settled.report)),
+        Look::Live(_) => Ok(None),
+    }
+}
