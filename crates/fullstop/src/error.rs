@@ -2,6 +2,7 @@
 
 use fullstop_cage::plain;
 use fullstop_store::{FindError, StoreError};
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
@@ -47,6 +48,19 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { what, source }
+    }
+
+    /// Whether it was ourselves, or the whole system, who had too little: descriptors or
+    /// memory.
+    pub(crate) fn is_shortage(&self) -> bool {
+        let source = match self {
+            Error::Store(error) => error.os_error(),
+            Error::Io { source, .. } => Some(source),
+            _ => None,
+        };
+        let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
+        let errno = source.and_then(Errno::from_io_error);
+        errno.is_some_and(|errno| short.contains(&errno))
     }
 
     /// The exit status that says so.

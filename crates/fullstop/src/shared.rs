@@ -2,15 +2,16 @@
 //! more than a few.
 
 use crate::notices::Notices;
+use fullstop_cage::linux::room_for_descriptors;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// So many keepers are asked at a time. Each takes a few descriptors, of which even a
-/// small program has a thousand.
-const ASKED_AT_ONCE: usize = 128;
-/// So many processes are watched at a time, for a descriptor each. The others are
-/// followed by the journal alone.
-const WATCHED_AT_ONCE: usize = 128;
+/// So many keepers are asked at a time, and so many processes watched, for a descriptor
+/// or two each. The others wait for their turn, or are followed by the journal alone.
+const AT_ONCE: usize = 128;
+/// The part of our descriptors that may be held for either: the rest is for files that
+/// are looked at, and for the program that we are a part of.
+const PART: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -21,10 +22,11 @@ pub(crate) struct Shared {
 
 impl Default for Shared {
     fn default() -> Shared {
+        let few = (room_for_descriptors() / PART).clamp(1, AT_ONCE);
         Shared {
             notices: Arc::default(),
-            asking: Semaphore::new(ASKED_AT_ONCE),
-            watching: Semaphore::new(WATCHED_AT_ONCE),
+            asking: Semaphore::new(few),
+            watching: Semaphore::new(few),
         }
     }
 }

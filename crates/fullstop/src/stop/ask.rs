@@ -1,18 +1,17 @@
 //! An order: connect, ask, be acknowledged. What comes of it is told by the journal.
 
 use super::look::settled;
-use super::silence::Silence;
+use super::silence::{LONGEST, Silence};
 use crate::error::{Error, Result};
 use crate::line::Line;
 use crate::run::Run;
 use fullstop_core::report::Report;
 use fullstop_store::format::Phase;
 use fullstop_store::{Reply, Request};
-use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 use tokio::sync::SemaphorePermit;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How long a keeper may be silent.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -50,6 +49,7 @@ pub(super) async fn accept_within(
     let silent = || Error::TimedOut(format!("the keeper of run {} does not answer", run.id()));
     let keeper = || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
     let mut silence = Silence::of(keeper);
+    let begun = Instant::now();
     loop {
         let permit = permit(run, &mut silence).await;
         let asked = match settled(run).await {
@@ -66,7 +66,7 @@ pub(super) async fn accept_within(
             // It does not listen yet, or has just hung up.
             Ok(_) => {}
             // What we lack ourselves is not the keeper's silence.
-            Err(error) if error.is_shortage() => silence.start_anew(),
+            Err(error) if error.is_shortage() && begun.elapsed() < LONGEST => silence.forget(),
             Err(error) => return Err(error),
         }
         silence.wait_for(limit, sleep(TRY_AGAIN)).await.ok_or_else(silent)?;
@@ -98,19 +98,4 @@ async fn ask(run: &Run, request: &Request) -> Result<Option<(Line, Reply)>> {
         let error = Error::io("ask the keeper")(error);
         if error.is_shortage() { Err(error) } else { Ok(None) }
     })
-}
-
-impl Error {
-    /// Whether it was ourselves, or the whole system, who had too little: descriptors or
-    /// memory.
-    fn is_shortage(&self) -> bool {
-        let source = match self {
-            Error::Store(error) => error.os_error(),
-            Error::Io { source, .. } => Some(source),
-            _ => None,
-        };
-        let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
-        let errno = source.and_then(Errno::from_io_error);
-        errno.is_some_and(|errno| short.contains(&errno))
-    }
 }

@@ -50,13 +50,19 @@ async fn follow_until(
     let mut notices = run.runs().shared().notices.follow(run.runs().store(), run.id());
     let mut told: Option<Phase> = None;
     loop {
-        let record = match look(run, until).await? {
-            Look::Settled(settled) if stuck_counts || settled.is_over() => {
+        let record = match look(run, until).await {
+            Ok(Look::Settled(settled)) if stuck_counts || settled.is_over() => {
                 settled.let_go(run).await;
                 return Ok(Some(settled.report));
             }
-            Look::Settled(settled) => settled.record.map(Box::new),
-            Look::Live(record) => record,
+            Ok(Look::Settled(settled)) => settled.record.map(Box::new),
+            Ok(Look::Live(record)) => record,
+            // What we lack ourselves says nothing about the run.
+            Err(error) if error.is_shortage() => {
+                sleep(LOOK_BLINDLY).await;
+                None
+            }
+            Err(error) => return Err(error),
         };
         if let Some(phase) = record.as_ref().map(|record| &record.state)
             && told.as_ref() != Some(phase)
@@ -79,15 +85,13 @@ async fn follow_until(
 /// Waits for the death of the guard, or of the keeper if the guard is dead already. It
 /// needs a descriptor; where there are many runs, some are followed without.
 async fn death_of_keepers(run: &Run, record: Option<&RecordFile>) {
-    let permit = run.runs().shared().watching.try_acquire();
-    let known = record.and_then(|record| {
-        let alive = |identity: &Option<Identity>| identity.as_ref().and_then(alive);
-        alive(&record.guard).or_else(|| alive(&record.keeper))
-    });
-    match (permit, known) {
-        (Ok(_permit), Some(pidfd)) => death(pidfd).await,
-        _ => pending().await,
+    if let Ok(_permit) = run.runs().shared().watching.try_acquire()
+        && let Some(record) = record
+        && let Some(pidfd) = [record.guard, record.keeper].iter().flatten().find_map(alive)
+    {
+        return death(pidfd).await;
     }
+    pending::<()>().await;
 }
 
 /// A descriptor of the very process that was written down, if it is alive.

@@ -84,7 +84,11 @@ pub(crate) async fn order(
         };
         let deadline = match accepted {
             Ok(Accepted::Over(report)) => return Ok(*report),
-            Ok(Accepted::By(_, phase)) => deadline(&phase),
+            Ok(Accepted::By(line, phase)) => {
+                // The exchange is over: a connection for each of a thousand would be many.
+                drop(line);
+                deadline(&phase)
+            }
             Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(request) => {
                 return go_around(run, &mut tell).await;
             }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 /// late by our own starvation, which says nothing about anybody else.
 const SLICE: Duration = Duration::from_millis(100);
 /// However starved everybody is, nobody is waited for longer than this.
-const LONGEST: Duration = Duration::from_mins(1);
+pub(crate) const LONGEST: Duration = Duration::from_mins(1);
 
 /// How long somebody has been silent, in time of its own: what it waited for a
 /// processor does not count, and if a timer of ours was late, the count starts anew.
@@ -28,8 +28,13 @@ impl<W: Fn() -> Option<i32>> Silence<W> {
         Silence { whom, own_time: None, began: now, looked: now, silent: Duration::ZERO }
     }
 
-    /// What was until now does not count.
-    pub fn start_anew(&mut self) {
+    /// What was until now was no silence.
+    pub fn forget(&mut self) {
+        self.start_anew();
+        self.began = Instant::now();
+    }
+
+    fn start_anew(&mut self) {
         self.look_away();
         self.silent = Duration::ZERO;
     }

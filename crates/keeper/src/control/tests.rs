@@ -56,8 +56,7 @@ fn is_answered(client: &mut UnixStream) -> bool {
 #[test]
 fn a_new_client_never_pushes_out_the_stop_of_another() {
     let mut door = Door::open("crowd");
-    let mut clients: Vec<UnixStream> =
-        (0..2 * MOST_CLIENTS + 1).map(|_| door.client(STOP)).collect();
+    let mut clients: Vec<UnixStream> = (0..=2 * MOST_CLIENTS).map(|_| door.client(STOP)).collect();
     let mut heard = 0;
     for _ in 0..3 {
         door.control.deaf_until = None;
