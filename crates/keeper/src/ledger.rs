@@ -4,7 +4,7 @@
 //! A record that cannot be written (a full disk) costs no run its keeper: it is
 //! tried again, after a second at the latest, and said at the end.
 
-use crate::spec::Spec;
+use crate::spec::{Ground, Spec};
 use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify, now};
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
@@ -25,6 +25,8 @@ pub struct Ledger {
     taken_over: bool,
     /// When the record on disk, older than ours, is to be written next.
     due: Option<Moment>,
+    /// Its last record can be written even on a disk that is full by then.
+    has_room: bool,
 }
 
 /// What is over sooner than this, a run or a stop, is written down at its end: a
@@ -53,7 +55,32 @@ impl Ledger {
             return Err(error);
         }
         let record = RecordFile::first(file);
-        Ok(Ledger { run, record, events: Vec::new(), taken_over: false, due: None })
+        let mut ledger = Ledger {
+            run,
+            record,
+            events: Vec::new(),
+            taken_over: false,
+            due: None,
+            has_room: false,
+        };
+        // Whoever stands in front of a run is told how it ended, record or not, and has
+        // no time for this now.
+        if spec.ground != Ground::Front
+            && let Err(error) = ledger.take_room()
+        {
+            ledger.abandon();
+            return Err(error);
+        }
+        Ok(ledger)
+    }
+
+    /// Takes the room for its last record, once.
+    fn take_room(&mut self) -> Result<()> {
+        if !self.has_room {
+            self.run.take_room(&self.record)?;
+            self.has_room = true;
+        }
+        Ok(())
     }
 
     /// Listens for orders, and joins the group: from here on the run can be stopped
@@ -101,6 +128,7 @@ impl Ledger {
         if self.record.cage == CageKind::Tree && self.record.kin.is_none() {
             self.record.kin = guard.and_then(kin_of);
         }
+        let _ = self.take_room();
         self.write();
     }
 
@@ -177,8 +205,12 @@ impl Ledger {
         if !told {
             self.event(What::end(report));
         }
-        self.try_to_write()?;
-        if self.record.state.is_over() { self.run.finish() } else { Ok(()) }
+        let (written, appended) = self.write_both();
+        written?;
+        if self.record.state.is_over() {
+            self.run.finish()?;
+        }
+        appended
     }
 
     /// Writes what was left for later, or could not be written.
@@ -195,15 +227,17 @@ impl Ledger {
 
     /// Now, or later if it cannot be.
     pub fn write(&mut self) {
-        let _ = self.try_to_write();
+        let _ = self.write_both();
     }
 
     /// Writes the events before the record: whoever sees a state finds how it came
-    /// to that.
-    fn try_to_write(&mut self) -> Result<()> {
-        let written = self.append().and_then(|()| self.run.write_record(&self.record));
-        self.due = written.is_err().then(|| now() + WRITE_AGAIN);
-        written
+    /// to that. A record is written whether or not its events could be.
+    fn write_both(&mut self) -> (Result<()>, Result<()>) {
+        let appended = self.append();
+        let written = self.run.write_record(&self.record);
+        let failed = appended.is_err() || written.is_err();
+        self.due = failed.then(|| now() + WRITE_AGAIN);
+        (written, appended)
     }
 
     fn append(&mut self) -> Result<()> {

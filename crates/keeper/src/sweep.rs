@@ -367,7 +367,9 @@ impl Lost {
         self.record.report = Some(report.clone());
         if !self.told.last().is_some_and(|event| event.is_end_of(report)) {
             let (id, generation) = (self.record.id.clone(), self.record.generation);
-            self.run.append(&[Event { at: unix_ms(), id, generation, what: What::end(report) }])?;
+            let end = Event { at: unix_ms(), id, generation, what: What::end(report) };
+            // The record tells it as well.
+            let _ = self.run.append(&[end]);
         }
         self.run.write_record(&self.record)
     }

@@ -62,6 +62,12 @@ impl StoreError {
         matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether there was no room on the disk, or no more that we may use.
+    pub fn is_full(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        self.os_error().is_some_and(|error| full.contains(&error.kind()))
+    }
+
     /// What the kernel said, if it was asked.
     pub fn os_error(&self) -> Option<&io::Error> {
         match self {

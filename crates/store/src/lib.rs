@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! $FULLSTOP_DIR (default: $XDG_STATE_HOME/fullstop, 0700)
-//!   runs/<id>/   spec.json  record.json  events.jsonl  lock  control.sock
+//!   runs/<id>/   spec.json  record.json  record.room  events.jsonl  lock  control.sock
 //!                out.log  err.log  tty.log, and their indexes
 //!   journal      a notice of every change of a run's state
 //!   live/<id>    the lock of an unfinished run, by a second name
@@ -19,6 +19,7 @@ pub mod format;
 mod groups;
 mod journal;
 mod log;
+mod room;
 mod rundir;
 mod store;
 mod streams;

@@ -5,6 +5,7 @@ use crate::files::Dir;
 use crate::format::{Event, Phase, RecordFile, SpecFile};
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
+use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
@@ -153,7 +154,12 @@ impl RunDir {
     /// Writes the record, and tells whoever reads the journal if the state is another
     /// one. That nobody can be told, on a full disk, costs no record.
     pub fn write_record(&self, record: &RecordFile) -> Result<()> {
-        self.dir.replace(RECORD, record)?;
+        match self.dir.replace(RECORD, record) {
+            Err(error) if error.is_full() && record.report.is_some() => {
+                room::write(&self.dir, record).map_err(|_| error)?;
+            }
+            other => other?,
+        }
         if self.noticed.borrow().as_ref() != Some(&record.state) {
             let notice = Notice::new(&self.id, record.generation, record.state.word());
             if journal::append(&self.root, &notice).is_ok() {
@@ -161,6 +167,11 @@ impl RunDir {
             }
         }
         Ok(())
+    }
+
+    /// Takes the room that its last record will need.
+    pub fn take_room(&self, first: &RecordFile) -> Result<()> {
+        room::take(&self.dir, first)
     }
 
     /// Cut short before its spec was whole, and so before anybody was born.
@@ -257,6 +268,7 @@ impl RunDir {
             Err(errno) => return Err(StoreError::io("finish", &self.dir.path, errno)),
         }
         self.dir.remove(SOCKET)?;
+        self.dir.remove(ROOM)?;
         self.dir.remove(LOCK)
     }
 
@@ -343,7 +355,7 @@ pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
 pub(crate) fn tidy(dir: &Dir) -> bool {
     const YOUNG: Duration = Duration::from_secs(10);
     let names = dir.names().unwrap_or_default();
-    let left = |name: &&String| *name == LOCK || *name == SOCKET;
+    let left = |name: &&String| [LOCK, SOCKET, ROOM].contains(&name.as_str());
     let aged = || {
         let changed = std::fs::metadata(&dir.path).and_then(|meta| meta.modified());
         changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG))

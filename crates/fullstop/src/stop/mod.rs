@@ -25,7 +25,7 @@ use fullstop_store::Request;
 use fullstop_store::format::Phase;
 use look::{Look, look};
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long keeper and guard of a run that is over may take to be gone.
 const GONE: Duration = Duration::from_secs(1);
@@ -87,6 +87,9 @@ pub(crate) async fn order(
             Ok(Accepted::By(line, phase)) => {
                 // The exchange is over: a connection for each of a thousand would be many.
                 drop(line);
+                if let Phase::Stuck { .. } = phase {
+                    return try_again(run).await;
+                }
                 deadline(&phase)
             }
             Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(request) => {
@@ -110,6 +113,15 @@ pub(crate) async fn order(
     }
 }
 
+/// A stuck run is being tried again already; it is told once more how that goes.
+async fn try_again(run: &Run) -> Result<Report> {
+    if let Ok(ended) = timeout(TRIED_AGAIN, wait(run)).await {
+        return ended;
+    }
+    let untold = || Error::Unfit(format!("run {} is stuck, and nothing tells why", run.id()));
+    glance(run).await?.ok_or_else(untold)
+}
+
 /// Asks again until the ladder is over.
 async fn wait_out(run: &Run, request: &Request, until: Instant) -> Result<Accepted> {
     let silent = |_| Error::TimedOut(format!("the keeper of run {} does not answer", run.id()));
@@ -127,7 +139,6 @@ fn deadline(phase: &Phase) -> Instant {
         // In the last step every second counts: one that hangs there is soon found out.
         Phase::Stopping { step, until, .. } if step == KILL => left(*until).min(LAST_LOOK),
         Phase::Stopping { until, .. } => left(*until),
-        Phase::Stuck { .. } => TRIED_AGAIN,
         // It is drained, or its birth is waited for.
         _ => LAST_STEP,
     };

@@ -1,0 +1,89 @@
+//! Room for a run's last words, taken at its birth: a full disk must not turn a run that
+//! has ended into one that is lost.
+
+use crate::error::{Result, StoreError};
+use crate::files::Dir;
+use crate::format::RecordFile;
+use crate::rundir::{EVENTS, RECORD};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Write as _;
+
+/// A file of the right size, which becomes the record if nothing else can.
+pub(crate) const ROOM: &str = "record.room";
+/// What a report may need beyond what the first record tells, its command once more.
+const FOR_REPORT: usize = 8 * 1024;
+/// What the last events may need.
+const FOR_EVENTS: u64 = 4 * 1024;
+/// Where there is no room for everything, so many of a list are named.
+const FEW: usize = 8;
+
+/// Takes the room that the last record of a run and its last events will need.
+pub(crate) fn take(dir: &Dir, first: &RecordFile) -> Result<()> {
+    let size = 2 * text_of(dir, first)?.len() + FOR_REPORT;
+    let taken = || -> Result<()> {
+        let room = dir.open_file(ROOM, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
+        allocate(&room, FallocateFlags::empty(), 0, size as u64)
+            .map_err(|errno| StoreError::io("take room in", &dir.path.join(ROOM), errno))?;
+        let events = dir.open_file(EVENTS, OFlags::WRONLY | OFlags::CREATE)?;
+        let why = |error| StoreError::io("take room in", &dir.path.join(EVENTS), error);
+        let end = events.metadata().map_err(why)?.len();
+        allocate(&events, FallocateFlags::KEEP_SIZE, end, FOR_EVENTS)
+            .map_err(|errno| StoreError::io("take room in", &dir.path.join(EVENTS), errno))
+    };
+    taken().inspect_err(|_| drop(dir.remove(ROOM)))
+}
+
+/// A file system that cannot set room aside promises none.
+fn allocate(
+    file: &File,
+    flags: FallocateFlags,
+    from: u64,
+    length: u64,
+) -> std::result::Result<(), Errno> {
+    match fallocate(file, flags, from, length) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        other => other,
+    }
+}
+
+/// Writes the last record into the room that was taken for it. If it is longer than
+/// anybody foresaw, those of a crowd are counted and not named.
+pub(crate) fn write(dir: &Dir, record: &RecordFile) -> Result<()> {
+    fill(dir, record).or_else(|_| fill(dir, &shortened(record)))?;
+    rustix::fs::renameat(&dir.fd, ROOM, &dir.fd, RECORD)
+        .map_err(|errno| StoreError::io("replace", &dir.path.join(RECORD), errno))
+}
+
+/// Over what is allocated, and no further: cut to its length only at the end.
+fn fill(dir: &Dir, record: &RecordFile) -> Result<()> {
+    let text = text_of(dir, record)?;
+    let mut room = dir.open_file(ROOM, OFlags::WRONLY)?;
+    let why = |error| StoreError::io("write", &dir.path.join(ROOM), error);
+    room.write_all(&text).and_then(|()| room.set_len(text.len() as u64)).map_err(why)
+}
+
+fn text_of(dir: &Dir, record: &RecordFile) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(record).map_err(|error| StoreError::Damaged {
+        path: dir.path.join(RECORD),
+        why: error.to_string(),
+    })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn shortened(record: &RecordFile) -> RecordFile {
+    let mut short = record.clone();
+    short.census.clear();
+    if let Some(report) = &mut short.report {
+        for members in [&mut report.leftovers, &mut report.survivors, &mut report.released] {
+            members.truncate(FEW);
+        }
+        report.holders.truncate(FEW);
+        report.steps.truncate(FEW);
+        let why = "the disk was full; of its lists only the beginnings were written";
+        report.error = Some(report.error.take().map_or(why.to_owned(), |e| format!("{e}; {why}")));
+    }
+    short
+}
