@@ -94,10 +94,7 @@ impl House {
     /// Says how many verdicts were void; `false` if too many were.
     fn close(&self) -> bool {
         let (said, tolerable) = self.verdicts.sum_up();
-        println!("{said}\nthe heartbeat was late by {:.0?} at most", self.heartbeats.worst());
-        if let Some(failure) = self.heartbeats.without_real_time() {
-            println!("no real-time heartbeat, by which a crowd is judged: {}", failure.text);
-        }
+        println!("{said}\n{}", self.heartbeats.sum_up());
         tolerable
     }
 }

@@ -13,7 +13,7 @@ use rustix::event::Timespec;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, gettid};
 
 use crate::bound::monotonic;
-use crate::{Context, Failure, Missed, Outcome, ensure, millis};
+use crate::{Context, Missed, Outcome, ensure, millis};
 
 /// Well below a tenth of the shortest bound that is asserted.
 const PERIOD: Duration = millis(10);
@@ -56,13 +56,14 @@ impl Heartbeats {
         }
     }
 
-    /// How late the ordinary one has ever been.
-    pub(crate) fn worst(&self) -> Duration {
-        self.ordinary.beats().worst
-    }
-
-    pub(crate) fn without_real_time(&self) -> Option<&Failure> {
-        self.real_time.as_ref().err()
+    /// How late both have ever been, in a sentence.
+    pub(crate) fn sum_up(&self) -> String {
+        let ordinary = self.ordinary.beats().worst;
+        let real_time = match &self.real_time {
+            Ok(heart) => format!("at real-time priority by {:.1?}", heart.beats().worst),
+            Err(failure) => format!("there is none at real-time priority: {}", failure.text),
+        };
+        format!("the heartbeat was late by {ordinary:.1?} at most; {real_time}")
     }
 }
 

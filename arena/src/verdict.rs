@@ -39,7 +39,7 @@ impl Void {
 impl fmt::Display for Void {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bound, late, sentence } = self;
-        write!(f, "the heartbeat was late by {late:.0?} of {bound:?}: {sentence}")
+        write!(f, "the heartbeat was late by {late:.1?} of {bound:?}: {sentence}")
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     fn what_is_void_is_played_again() {
         let (outcome, plays, said) = played(&[Err(late()), Err(late()), Ok(())], millis(300));
         assert_eq!((outcome, plays), (Ok(()), 3));
-        let line = "    a::b: the heartbeat was late by 300ms of 1s: too late";
+        let line = "    a::b: the heartbeat was late by 300.0ms of 1s: too late";
         assert_eq!(said, format!("void: 1 of 1 played again, 0 given up\n{line}\n{line}"));
     }
 

@@ -301,12 +301,14 @@ fn look(world: &World, started: &Started, announced: usize, parts: Option<&Parts
         }
         None => BTreeSet::new(),
     };
+    let until_now = Took::since(started.at);
     Seen {
         announced,
         members,
         leader: parts.and_then(|parts| parts.leader),
         at: started.at,
-        took: Took::since(started.at),
+        stood: until_now,
+        took: until_now,
         command: started.command.clone(),
     }
 }
