@@ -59,7 +59,8 @@ fn program(variable: &str, name: &str) -> Outcome<PathBuf> {
     Err(format!(
         "{} is not there: build it (cargo build --release -p fullstop-cli -p fullstop-zoo) or set {variable}",
         path.display()
-    ))
+    )
+    .into())
 }
 
 fn copy(from: &Path, to: &Path) -> Outcome {

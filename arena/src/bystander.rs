@@ -33,17 +33,18 @@ pub struct Bystander {
 impl Bystander {
     pub fn expect_untouched(&self) -> Outcome {
         let Some(now) = self.process.still_there().filter(Process::alive) else {
-            return Err(format!("bystander {} is gone; it was {}", self.label, self.process));
+            return Err(format!("bystander {} is gone; it was {}", self.label, self.process).into());
         };
         if matches!(now.state, 'T' | 't') {
-            return Err(format!("bystander {} was stopped: {now}", self.label));
+            return Err(format!("bystander {} was stopped: {now}", self.label).into());
         }
         for (line, pending) in pending(now.pid) {
             if pending != 0 {
                 return Err(format!(
                     "bystander {} has a signal pending ({line}): {now}",
                     self.label
-                ));
+                )
+                .into());
             }
         }
         Ok(())

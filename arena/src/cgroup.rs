@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Context, Outcome, await_until};
+use crate::{Context, Outcome, await_until, ensure};
 
 /// A cgroup directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,10 +117,8 @@ impl Cgroup {
                 false
             }
         });
-        if gone {
-            return Ok(());
-        }
-        Err(format!("cannot remove {}: {error:?}", self.0.display()))
+        ensure!(gone, "cannot remove {}: {error:?}", self.0.display());
+        Ok(())
     }
 }
 

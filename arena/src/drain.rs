@@ -5,7 +5,7 @@ use std::io::Read;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::{Context, Outcome};
+use crate::{Deadline, Outcome};
 
 /// How much of the beginning is kept.
 const KEPT: usize = 4096;
@@ -44,8 +44,9 @@ impl Drain {
 
     /// Waits for the end of the pipe.
     pub fn expect_end(&self, patience: Duration) -> Outcome<Drained> {
-        self.end
-            .recv_timeout(patience)
-            .context(format!("no end of output within {patience:?}: somebody holds it"))
+        let deadline = Deadline::after(patience);
+        self.end.recv_timeout(patience).map_err(|_| {
+            deadline.missed(format!("no end of output within {patience:?}: somebody holds it"))
+        })
     }
 }

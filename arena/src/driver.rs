@@ -1,7 +1,6 @@
 //! The inner side: the first process of a world. It prepares the world, plays
 //! the scenario, and says what was to be seen if that failed.
 
-use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -10,7 +9,8 @@ use std::time::Duration;
 use rustix::mount::{MountFlags, mount};
 
 use crate::gate::Ticket;
-use crate::{Cgroup, Context, Outcome, Process, Registry, World};
+use crate::lifeline::Lifeline;
+use crate::{Cgroup, Context, Deadline, Outcome, Process, Registry, World};
 
 /// Exit status when the test run that opened this world has gone.
 const ABANDONED: i32 = 3;
@@ -25,7 +25,7 @@ pub(crate) fn run(registry: &Registry, ticket: &Ticket) -> ExitCode {
     let mut world = match prepare(ticket, scenario.limit) {
         Ok(world) => world,
         Err(error) => {
-            println!("cannot prepare the world: {error}");
+            println!("cannot prepare the world: {}", error.text);
             return ExitCode::FAILURE;
         }
     };
@@ -34,7 +34,8 @@ pub(crate) fn run(registry: &Registry, ticket: &Ticket) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            println!("FAILED: {failure}\n{}", world.describe());
+            println!("FAILED: {}\n{}", failure.text, world.describe());
+            world.lifeline().say_failed(&failure);
             ExitCode::FAILURE
         }
     }
@@ -55,32 +56,36 @@ fn prepare(ticket: &Ticket, limit: Duration) -> Outcome<World> {
     let cell = ticket.base.join("cell");
     mount("arena", &cell, "tmpfs", MountFlags::empty(), c"mode=755")
         .context("mounting the scratch file system")?;
-    std::thread::spawn(move || overrun(limit));
+    let line = lifeline.try_clone()?;
+    std::thread::spawn(move || overrun(limit, &line));
     World::new(&ticket.base, cgroup, lifeline)
 }
 
 /// Standard input is the lifeline to the test run. It is moved out of the way,
 /// so that no program in this world can hold or read it.
-fn hold_lifeline() -> Outcome<UnixStream> {
+fn hold_lifeline() -> Outcome<Lifeline> {
     let lifeline =
         rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).context("lifeline")?;
     let null = std::fs::File::open("/dev/null").context("/dev/null")?;
     rustix::stdio::dup2_stdin(&null).context("standard input")?;
-    let lifeline = UnixStream::from(lifeline);
-    let mut other = lifeline.try_clone().context("lifeline")?;
+    let lifeline = Lifeline::new(UnixStream::from(lifeline));
+    let other = lifeline.try_clone()?;
     std::thread::spawn(move || {
-        let _ = other.read(&mut [0; 1]);
+        other.wait_for_its_end();
         std::process::exit(ABANDONED);
     });
     Ok(lifeline)
 }
 
 /// When process 1 exits, the kernel ends the world.
-fn overrun(limit: Duration) {
+fn overrun(limit: Duration, lifeline: &Lifeline) {
+    let deadline = Deadline::after(limit);
     std::thread::sleep(limit);
-    println!("FAILED: not finished after {limit:?}; the world at that time:");
+    let failure = deadline.missed(format!("not finished after {limit:?}"));
+    println!("FAILED: {}; the world at that time:", failure.text);
     for process in Process::all() {
         println!("{process}");
     }
+    lifeline.say_failed(&failure);
     std::process::exit(OVERRUN);
 }

@@ -15,10 +15,15 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 
 use crate::base::Base;
+use crate::heartbeat::Heartbeats;
+use crate::lifeline::{Word, words_of};
 use crate::registry::Scenario;
 use crate::slots::{Slot, Slots};
+use crate::verdict::Verdicts;
 use crate::world::ALOUD;
-use crate::{Cgroup, Context, Deadline, Need, Outcome, Registry, own_cgroup, pidfd, seconds};
+use crate::{
+    Cgroup, Context, Deadline, Failure, Need, Outcome, Registry, ensure, own_cgroup, pidfd, seconds,
+};
 
 /// Worlds mostly wait: a test thread each is cheap, and [`Slots`] keeps them
 /// from being busy all at once.
@@ -54,24 +59,57 @@ pub(crate) fn run_all(registry: Registry) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
     // Listing must work where nothing has been built yet.
-    let base = if arguments.list { None } else { Some(Arc::new(Base::create())) };
+    let house = if arguments.list { None } else { Some(Arc::new(House::open())) };
     // Heavy worlds come last: each waits until the machine is free.
     let mut scenarios = registry.into_scenarios();
     scenarios.sort_by_key(|scenario| scenario.heavy);
-    let trials = scenarios.into_iter().map(|scenario| trial(scenario, base.clone())).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let trials = scenarios.into_iter().map(|scenario| trial(scenario, house.clone())).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    match house.as_deref() {
+        Some(Ok(house)) if !house.close() => ExitCode::FAILURE,
+        _ => conclusion.exit_code(),
+    }
 }
 
-fn trial(scenario: Scenario, base: Option<Arc<Outcome<Base>>>) -> Trial {
+/// What all scenarios of a test run share.
+struct House {
+    base: Base,
+    heartbeats: Heartbeats,
+    verdicts: Verdicts,
+}
+
+impl House {
+    fn open() -> Outcome<Self> {
+        let (base, heartbeats) = (Base::create()?, Heartbeats::start()?);
+        Ok(Self { base, heartbeats, verdicts: Verdicts::default() })
+    }
+
+    /// Plays a scenario until its verdict counts.
+    fn play(&self, scenario: &Scenario) -> Outcome {
+        let once = || play(scenario, &self.base);
+        let lateness = |missed| self.heartbeats.lateness(missed, scenario.crowd);
+        self.verdicts.play(&scenario.name, once, lateness)
+    }
+
+    /// Says how many verdicts were void; `false` if too many were.
+    fn close(&self) -> bool {
+        let (said, tolerable) = self.verdicts.sum_up();
+        println!("{said}\n{}", self.heartbeats.sum_up());
+        tolerable
+    }
+}
+
+fn trial(scenario: Scenario, house: Option<Arc<Outcome<House>>>) -> Trial {
     Trial::ignorable_test(scenario.name.clone(), move || {
         if let Err(reason) = possible_here(&scenario.needs) {
             return Ok(Completion::ignored_with(reason));
         }
-        match base.as_deref() {
-            Some(Ok(base)) => {
-                play(&scenario, base).map(|()| Completion::Completed).map_err(Failed::from)
-            }
-            Some(Err(error)) => Err(Failed::from(error)),
+        match house.as_deref() {
+            Some(Ok(house)) => match house.play(&scenario) {
+                Ok(()) => Ok(Completion::Completed),
+                Err(failure) => Err(Failed::from(failure.text)),
+            },
+            Some(Err(failure)) => Err(Failed::from(&failure.text)),
             None => Err(Failed::from("nothing was prepared")),
         }
     })
@@ -103,15 +141,17 @@ fn play(scenario: &Scenario, base: &Base) -> Outcome {
     let said = fs::read(&log).unwrap_or_default();
     let _ = fs::remove_file(&log);
     let clean = cgroup.map_or(Ok(()), |cgroup| leave_no_cgroup(&cgroup));
-    let failures: Vec<String> = [outcome.err(), clean.err()].into_iter().flatten().collect();
     let said = String::from_utf8_lossy(&said);
-    if failures.is_empty() {
+    let failures: Vec<Failure> = [outcome.err(), clean.err()].into_iter().flatten().collect();
+    // The first counts: a scenario that was broken off leaves behind what it had begun.
+    let Some(first) = failures.first() else {
         for line in said.lines().filter_map(|line| line.strip_prefix(ALOUD)) {
             eprintln!("{}: {line}", scenario.name);
         }
         return Ok(());
-    }
-    Err(format!("{said}\n{}", failures.join("\n")))
+    };
+    let texts: Vec<&str> = failures.iter().map(|failure| failure.text.as_str()).collect();
+    Err(Failure { text: format!("{}\n{said}", texts.join("\n")), missed: first.missed })
 }
 
 /// A world that was opened, and the line to its driver.
@@ -157,18 +197,20 @@ fn watch(world: Opened, scenario: &Scenario, cgroup: Option<&Cgroup>, slot: Slot
         let _ = child.kill();
         let _ = cgroup.map(Cgroup::kill);
         if !wait_readable(&[pidfd.as_fd()], Deadline::after(BACKSTOP))? {
-            return Err(format!(
-                "the world of {} cannot be ended; it is left behind",
-                scenario.name
-            ));
+            let name = &scenario.name;
+            return Err(format!("the world of {name} cannot be ended; it is left behind").into());
         }
     }
     let status = child.wait().context("waiting for unshare")?;
-    match (ended, status.success()) {
-        (true, true) => Ok(()),
-        (true, false) => Err(format!("({status})")),
-        (false, _) => Err(format!("the world was ended from outside after {limit:?}")),
+    if !ended {
+        return Err(deadline.missed(format!("the world was ended from outside after {limit:?}")));
     }
+    if status.success() {
+        return Ok(());
+    }
+    let failed = |word| if let Word::Failed(failure) = word { Some(failure) } else { None };
+    let failure = words_of(&lifeline).into_iter().find_map(failed);
+    Err(failure.unwrap_or_else(|| format!("({status})").into()))
 }
 
 /// Waits until one of the descriptors is readable; `false` at the deadline.
@@ -180,7 +222,7 @@ fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Deadline) -> Outcome<bool> {
             Ok(0) => return Ok(false),
             Ok(_) => return Ok(true),
             Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(format!("poll: {error}")),
+            Err(error) => return Err(error).context("poll"),
         }
     }
 }
@@ -188,8 +230,6 @@ fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Deadline) -> Outcome<bool> {
 fn leave_no_cgroup(cgroup: &Cgroup) -> Outcome {
     let leftovers = cgroup.leftovers();
     cgroup.remove(seconds(5))?;
-    if leftovers.is_empty() {
-        return Ok(());
-    }
-    Err(format!("not clean: cgroups left behind: {}", leftovers.join(", ")))
+    ensure!(leftovers.is_empty(), "not clean: cgroups left behind: {}", leftovers.join(", "));
+    Ok(())
 }

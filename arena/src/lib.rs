@@ -42,14 +42,28 @@
 //! [`Need`] what the machine must have, so that a missing thing is reported as
 //! ignored with its reason; attach files with [`World::attach`], and a failure
 //! prints them together with the census of the world.
+//!
+//! A time is asserted with [`ensure!`] and an [`InTime`], so that the failure
+//! knows its bound: what [`await_until`] returns, [`Took::within`] for what was
+//! measured, [`Deadline::stands`] in a loop, [`Deadline::missed`] where a wait is
+//! given up. Beside the worlds beats a heart, a hundred times a second: if it was
+//! late by more than a tenth of the bound while that was missed, the verdict is
+//! void, and the scenario is played again, at most five times. Whatever is not
+//! about time fails at once. The suite says at its end what was void, and fails if
+//! it was more than two in a hundred. A scenario whose own crowd keeps others from
+//! running says so ([`Scenario::crowd`]): it is excused only by a heartbeat at
+//! real-time priority.
 #![forbid(unsafe_code)]
 
 mod base;
+mod bound;
 mod bystander;
 mod cgroup;
 mod drain;
 mod driver;
 mod gate;
+mod heartbeat;
+mod lifeline;
 pub mod matrix;
 mod outcome;
 mod process;
@@ -61,18 +75,20 @@ pub mod report;
 mod slots;
 mod time;
 mod user;
+mod verdict;
 mod world;
 
+pub use bound::{Condition, InTime, Missed, Took};
 pub use bystander::Bystander;
 pub use cgroup::{Cgroup, own_cgroup};
 pub use drain::{Drain, Drained};
-pub use outcome::{Context, Outcome};
+pub use outcome::{Cause, Context, Failure, Outcome};
 pub use process::{Process, pidfd, send_signal};
 pub use ready::Ready;
 pub use reaper::{Ended, Spawned};
 pub use registry::{Need, Registry, Scenario};
 pub use rustix::process::{Pid, Signal};
-pub use time::{Deadline, await_until, millis, seconds};
+pub use time::{Deadline, await_until, millis, race_until, seconds};
 pub use user::{PLAIN_UID, User};
 pub use world::World;
 

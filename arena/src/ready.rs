@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
-use crate::{Context, Deadline, Outcome};
+use crate::{Context, Deadline, Outcome, ensure};
 
 /// The reading end of `DIR/ready`. It is opened for reading *and* writing, so
 /// that opening blocks on neither side and no end of file is ever seen.
@@ -35,23 +35,20 @@ impl Ready {
         Ok(Self { fifo, text: String::new() })
     }
 
-    /// Waits for the line `ready COUNT` and returns the count; `None` when it
-    /// has not come in time.
-    pub fn wait(&mut self, patience: Duration) -> Outcome<Option<usize>> {
+    /// Waits for the line `ready COUNT` and returns the count.
+    pub fn wait(&mut self, patience: Duration) -> Outcome<usize> {
         let deadline = Deadline::after(patience);
         loop {
             self.read_what_is_there()?;
             if let Some((line, _)) = self.text.split_once('\n') {
                 let count = line.strip_prefix("ready ").and_then(|n| n.trim().parse().ok());
-                return count.map(Some).context(format!("not a ready line: {line:?}"));
+                return count.context(format!("not a ready line: {line:?}"));
             }
-            if deadline.passed() {
-                return Ok(None);
-            }
+            ensure!(deadline.stands(), "it is not ready after {patience:?}");
             let mut fds = [PollFd::new(&self.fifo, PollFlags::IN)];
             match poll(&mut fds, Some(&deadline.timespec())) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(format!("poll on the ready fifo: {error}")),
+                Err(error) => return Err(error).context("poll on the ready fifo"),
             }
         }
     }
@@ -68,7 +65,7 @@ impl Ready {
             match self.fifo.read(&mut chunk) {
                 Ok(n) => self.text.push_str(&String::from_utf8_lossy(&chunk[..n])),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(format!("reading the ready fifo: {error}")),
+                Err(error) => return Err(error).context("reading the ready fifo"),
             }
         }
     }

@@ -29,6 +29,7 @@ pub struct Scenario {
     pub(crate) needs: Vec<Need>,
     pub(crate) limit: Duration,
     pub(crate) heavy: bool,
+    pub(crate) crowd: bool,
     pub(crate) body: Body,
 }
 
@@ -43,6 +44,14 @@ impl Scenario {
     /// fork storms would measure each other.
     pub fn heavy(&mut self) -> &mut Self {
         self.heavy = true;
+        self
+    }
+
+    /// A scenario about a crowd of our own: that its crowd keeps others from
+    /// running is no excuse. Its verdicts are void only by the heartbeat at
+    /// real-time priority, which no crowd can delay.
+    pub fn crowd(&mut self) -> &mut Self {
+        self.crowd = true;
         self
     }
 }
@@ -68,6 +77,7 @@ impl Registry {
             needs: needs.to_vec(),
             limit: LIMIT,
             heavy: false,
+            crowd: false,
             body: Box::new(body),
         });
         self.scenarios.last_mut().expect("one was just pushed")
@@ -85,7 +95,7 @@ impl Registry {
 impl Need {
     pub(crate) fn check(self) -> Result<(), String> {
         match self {
-            Self::Cgroup => own_cgroup().and_then(|cgroup| {
+            Self::Cgroup => own_cgroup().map_err(|failure| failure.text).and_then(|cgroup| {
                 let file = cgroup.path().join("cgroup.procs");
                 rustix::fs::access(&file, rustix::fs::Access::WRITE_OK)
                     .map_err(|error| format!("{} is not ours to write: {error}", file.display()))

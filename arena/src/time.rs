@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 
+use crate::{Failure, InTime, Missed};
+
 pub const fn millis(n: u64) -> Duration {
     Duration::from_millis(n)
 }
@@ -12,25 +14,42 @@ pub const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// A moment after which waiting is over.
+/// A moment after which waiting is over, and since when that is known.
 #[derive(Debug, Clone, Copy)]
-pub struct Deadline(Instant);
+pub struct Deadline {
+    start: Instant,
+    patience: Duration,
+}
 
 impl Deadline {
     pub fn after(patience: Duration) -> Self {
-        Self(Instant::now() + patience)
+        Self::from(Instant::now(), patience)
     }
 
     pub fn from(start: Instant, patience: Duration) -> Self {
-        Self(start + patience)
+        Self { start, patience }
     }
 
     pub fn left(self) -> Duration {
-        self.0.saturating_duration_since(Instant::now())
+        self.patience.saturating_sub(self.start.elapsed())
     }
 
     pub fn passed(self) -> bool {
         self.left().is_zero()
+    }
+
+    /// Is there time left?
+    pub fn stands(self) -> InTime {
+        if self.passed() { InTime::no(self.overrun()) } else { InTime::YES }
+    }
+
+    /// The failure of a wait that was given up because the moment had come.
+    pub fn missed(self, sentence: impl Into<String>) -> Failure {
+        Failure { text: sentence.into(), missed: self.overrun() }
+    }
+
+    fn overrun(self) -> Option<Missed> {
+        Missed::since(self.start, self.patience)
     }
 
     /// What is left, in the words of `ppoll`.
@@ -46,15 +65,24 @@ impl Deadline {
 /// For conditions of which the kernel sends no event (a counter in `/proc`, a
 /// file that is to appear): looks again every two milliseconds until the
 /// condition holds or the patience is over, and says which.
-pub fn await_until(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
+pub fn await_until(patience: Duration, condition: impl FnMut() -> bool) -> InTime {
+    look_until(patience, condition, || std::thread::sleep(millis(2)))
+}
+
+/// The same without a pause, for those who race with what they wait for.
+pub fn race_until(patience: Duration, condition: impl FnMut() -> bool) -> InTime {
+    look_until(patience, condition, || {})
+}
+
+fn look_until(patience: Duration, mut condition: impl FnMut() -> bool, pause: impl Fn()) -> InTime {
     let deadline = Deadline::after(patience);
     loop {
         if condition() {
-            return true;
+            return InTime::YES;
         }
         if deadline.passed() {
-            return false;
+            return InTime::no(deadline.overrun());
         }
-        std::thread::sleep(millis(2));
+        pause();
     }
 }

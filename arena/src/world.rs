@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, Permissions};
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,9 +13,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::bystander;
+use crate::lifeline::{Lifeline, Word};
 use crate::reaper::Reaper;
 use crate::{
-    Bystander, Cgroup, Context, Deadline, Ended, Outcome, Process, Spawned, User, pidfd, seconds,
+    Bystander, Cgroup, Context, Deadline, Ended, Outcome, Process, Spawned, User, await_until,
+    ensure, pidfd, seconds,
 };
 
 /// How a line begins that is shown in any case.
@@ -29,7 +29,7 @@ const SHOWN: usize = 6_000;
 pub struct World {
     base: PathBuf,
     cgroup: Option<Cgroup>,
-    lifeline: UnixStream,
+    lifeline: Lifeline,
     reaper: Reaper,
     outsiders: BTreeSet<i32>,
     bystanders: Vec<Bystander>,
@@ -38,7 +38,7 @@ pub struct World {
 }
 
 impl World {
-    pub(crate) fn new(base: &Path, cgroup: Option<Cgroup>, lifeline: UnixStream) -> Outcome<Self> {
+    pub(crate) fn new(base: &Path, cgroup: Option<Cgroup>, lifeline: Lifeline) -> Outcome<Self> {
         let world = Self {
             base: base.to_owned(),
             cgroup,
@@ -138,11 +138,11 @@ impl World {
 
     /// Waits for the end of a child.
     pub fn wait(&self, spawned: &Spawned, patience: Duration) -> Outcome<Ended> {
-        let ended = self.reaper.wait(spawned.pid, Deadline::after(patience));
-        ended.context(format!(
-            "{} (pid {}) has not ended within {patience:?}",
-            spawned.label, spawned.pid
-        ))
+        let deadline = Deadline::after(patience);
+        let Spawned { pid, label } = spawned;
+        self.reaper.wait(*pid, deadline).ok_or_else(|| {
+            deadline.missed(format!("{label} (pid {pid}) has not ended within {patience:?}"))
+        })
     }
 
     /// Has the child ended, and how?
@@ -180,11 +180,8 @@ impl World {
                 return Ok(());
             };
             if deadline.passed() {
-                return Err(format!(
-                    "{} alive that should not be:\n{}",
-                    survivors.len(),
-                    list(&survivors)
-                ));
+                let (count, names) = (survivors.len(), list(&survivors));
+                return Err(deadline.missed(format!("{count} alive that should not be:\n{names}")));
             }
             if let Ok(fd) = pidfd(first.pid) {
                 let mut fds = [PollFd::new(&fd, PollFlags::IN)];
@@ -201,10 +198,9 @@ impl World {
                 |process: &Process| !process.alive() && !self.outsiders.contains(&process.pid);
             Process::all().into_iter().filter(dead).collect()
         };
-        if crate::await_until(seconds(1), || zombies().is_empty()) {
-            return Ok(());
-        }
-        Err(format!("zombies left behind:\n{}", list(&zombies())))
+        let reaped = await_until(seconds(1), || zombies().is_empty());
+        ensure!(reaped, "zombies left behind:\n{}", list(&zombies()));
+        Ok(())
     }
 
     // ---- bystanders -------------------------------------------------------
@@ -255,8 +251,11 @@ impl World {
 
     /// From here on the scenario only waits: another may be busy meanwhile.
     pub fn only_waits_now(&self) {
-        // When nobody is there to hear it, the world is about to end anyway.
-        let _ = (&self.lifeline).write(b"w");
+        self.lifeline.say(&Word::OnlyWaits);
+    }
+
+    pub(crate) fn lifeline(&self) -> &Lifeline {
+        &self.lifeline
     }
 
     // ---- what a failure shows ---------------------------------------------

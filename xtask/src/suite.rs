@@ -9,11 +9,16 @@ use crate::Outcome;
 /// How the closing line of a libtest run begins.
 const CLOSING: &str = "test result:";
 
+/// How the line begins in which an arena suite counts what was void.
+const VOID: &str = "void: ";
+
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     pub passed: u64,
     pub failed: u64,
     pub ignored: u64,
+    /// Verdicts of the arena that did not count, because the machine was too slow.
+    pub void: u64,
 }
 
 pub struct Step {
@@ -55,6 +60,9 @@ impl Step {
 
 impl Tally {
     fn add(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix(VOID) {
+            self.void += counts.split(' ').next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        }
         let Some(counts) = line.trim().strip_prefix(CLOSING) else {
             return;
         };
@@ -82,6 +90,8 @@ mod tests {
         tally.add("test result: ok. 12 passed; 0 failed; 3 ignored; 0 measured; 9 filtered out; finished in 0.41s\n");
         tally.add("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out");
         tally.add("test a::b ... ok");
-        assert_eq!((tally.passed, tally.failed, tally.ignored), (13, 2, 3));
+        tally.add("void: 3 of 1017 played again, 0 given up\n");
+        tally.add("void: 1 of 20 played again, 1 given up\n");
+        assert_eq!(tally, Tally { passed: 13, failed: 2, ignored: 3, void: 4 });
     }
 }

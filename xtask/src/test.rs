@@ -167,11 +167,12 @@ fn sum_up(steps: &[Step], start: Instant) -> bool {
     println!();
     for step in steps {
         println!(
-            "{}  {:>5} passed {:>3} failed {:>3} skipped {:>6.1} s  {}",
+            "{}  {:>5} passed {:>3} failed {:>3} skipped {:>3} void {:>6.1} s  {}",
             if step.passed { "ok    " } else { "FAILED" },
             step.tally.passed,
             step.tally.failed,
             step.tally.ignored,
+            step.tally.void,
             step.took.as_secs_f64(),
             step.name,
         );

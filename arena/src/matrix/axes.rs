@@ -26,7 +26,8 @@ fn add(registry: &mut Registry, name: &str, cell: Cell) {
     needs.extend(needs::of(cell.member, cell.user));
     let scenario = registry.scenario(name, &needs, move |world| cell.play(world));
     if cell.member.heavy() {
-        scenario.heavy();
+        // It keeps others from running by itself, and is judged all the same.
+        scenario.heavy().crowd();
     }
 }
 

@@ -16,8 +16,8 @@ use super::{bystanders, clean};
 use crate::drain::Drain;
 use crate::report::Report;
 use crate::{
-    Context, Deadline, Ended, Outcome, Process, Ready, Spawned, User, World, await_until, ensure,
-    millis, seconds,
+    Context, Deadline, Ended, Outcome, Process, Ready, Spawned, Took, User, World, await_until,
+    ensure, millis, seconds,
 };
 
 /// Promise 4: a stop returns within its ladder plus this.
@@ -100,11 +100,7 @@ impl Cell {
         }
         bystanders::gather(world, self.user)?;
         let mut started = self.start(world)?;
-        let patience = seconds(20);
-        let announced = started
-            .ready
-            .wait(patience)?
-            .context(format!("{} is not ready after {patience:?}", self.member.name))?;
+        let announced = started.ready.wait(seconds(20)).context(self.member.name)?;
         let parts = self.parts(world, &started, announced)?;
         let seen = look(world, &started, announced, parts.as_ref());
         let pulled = Instant::now();
@@ -113,7 +109,7 @@ impl Cell {
             self.trigger.pull(parts)?;
         }
         let status = self.see_it_end(world, &started, parts.as_ref(), pulled)?;
-        let seen = Seen { took: started.at.elapsed(), ..seen };
+        let seen = Seen { took: Took::since(started.at), ..seen };
         started.output.expect_end(seconds(1))?;
         self.judge(world, &mut started, &seen, status)?;
         // The other look the issue demands: what was dead stays dead.
@@ -305,11 +301,14 @@ fn look(world: &World, started: &Started, announced: usize, parts: Option<&Parts
         }
         None => BTreeSet::new(),
     };
+    let until_now = Took::since(started.at);
     Seen {
         announced,
         members,
         leader: parts.and_then(|parts| parts.leader),
-        took: started.at.elapsed(),
+        at: started.at,
+        stood: until_now,
+        took: until_now,
         command: started.command.clone(),
     }
 }

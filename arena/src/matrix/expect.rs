@@ -1,14 +1,14 @@
 //! Is the report true? Everything that is not is named at once.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::cell::{Cage, Cell};
 use super::member::{Count, Crowd};
 use super::story::{self, Rung};
 use super::trigger::Trigger;
 use crate::report::Report;
-use crate::{Outcome, millis};
+use crate::{Condition, Failure, Missed, Outcome, Took, ensure, millis};
 
 /// How late a busy machine may be with a step.
 const LATE: Duration = millis(1000);
@@ -20,17 +20,22 @@ pub struct Seen {
     /// Process ids of the members before the trigger, the leader among them.
     pub members: BTreeSet<i32>,
     pub leader: Option<i32>,
-    /// From the start of `run` until all was over.
-    pub took: Duration,
+    /// When `run` was started.
+    pub at: Instant,
+    /// From then until the member stood and was looked at.
+    pub stood: Took,
+    /// From its start until all was over.
+    pub took: Took,
     /// The command line behind `--`.
     pub command: Vec<String>,
 }
 
 pub fn report_is_true(cell: &Cell, report: &Report, seen: &Seen) -> Outcome {
+    patience_was_enough(cell, report, seen)?;
     let mut lies = Lies::default();
     identity(cell, report, seen, &mut lies);
     ending(cell, report, &mut lies);
-    steps(cell, report, &mut lies);
+    steps(cell, report, seen, &mut lies);
     counts(cell, report, seen, &mut lies);
     leftovers(cell, report, seen, &mut lies);
     clocks(cell, report, seen, &mut lies);
@@ -38,21 +43,25 @@ pub fn report_is_true(cell: &Cell, report: &Report, seen: &Seen) -> Outcome {
 }
 
 #[derive(Default)]
-struct Lies(Vec<String>);
+struct Lies(Vec<Failure>);
 
 impl Lies {
-    fn unless(&mut self, truth: bool, lie: impl FnOnce() -> String) {
-        if !truth {
-            self.0.push(lie());
+    fn unless(&mut self, truth: impl Condition, lie: impl FnOnce() -> String) {
+        if let Err(missed) = truth.holds() {
+            self.0.push(Failure { text: lie(), missed });
         }
     }
 
+    /// Lies are about time if each of them is, and then about the longest.
     fn verdict(self) -> Outcome {
         if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("the report is not true: {}", self.0.join("; ")))
+            return Ok(());
         }
+        let texts: Vec<&str> = self.0.iter().map(|lie| lie.text.as_str()).collect();
+        let text = format!("the report is not true: {}", texts.join("; "));
+        let missed: Option<Vec<Missed>> = self.0.iter().map(|lie| lie.missed).collect();
+        let missed = missed.into_iter().flatten().max_by_key(|missed| missed.bound);
+        Err(Failure { text, missed })
     }
 }
 
@@ -83,10 +92,22 @@ fn ending(cell: &Cell, report: &Report, lies: &mut Lies) {
     lies.unless(report.released.is_empty(), || "nobody was released".into());
 }
 
+/// Those who fall when they are asked fall within the patience of the ladder. If
+/// they did not, the report is about something else, and is not read further.
+fn patience_was_enough(cell: &Cell, report: &Report, seen: &Seen) -> Outcome {
+    let asked = cell.trigger != Trigger::KillKeeper && cell.somebody_is_asked();
+    let in_vain = asked && !cell.may_be_killed() && report.has_step("kill");
+    let ladder = story::rungs(cell.member, cell.trigger, cell.pace);
+    let patience = ladder.iter().filter(|rung| rung.sends.is_some()).map(|rung| rung.patience);
+    let fell = seen.took.kept(patience.sum(), !in_vain);
+    ensure!(fell, "killed although all would have fallen to TERM");
+    Ok(())
+}
+
 /// The steps are the lower part of the ladder, in order, none left out, each
 /// after the patience of the one before. When the leader falls to the first
 /// step, the same signal may go to the children it leaves, within that step.
-fn steps(cell: &Cell, report: &Report, lies: &mut Lies) {
+fn steps(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
     let ladder = story::rungs(cell.member, cell.trigger, cell.pace);
     let mut next = 0;
     let mut from = 0;
@@ -102,7 +123,8 @@ fn steps(cell: &Cell, report: &Report, lies: &mut Lies) {
             return;
         };
         if next > 0 {
-            patience_kept(&ladder[next - 1], cell.may_storm(), from, step.at_ms, lies);
+            let waited = Duration::from_millis(step.at_ms.saturating_sub(from));
+            patience_kept(&ladder[next - 1], cell.may_storm(), waited, seen, lies);
         }
         (next, from) = (next + 1, step.at_ms);
         lies.unless(rung.sends.is_none() || step.alive > 0, || format!("{} for nobody", step.step));
@@ -113,24 +135,20 @@ fn steps(cell: &Cell, report: &Report, lies: &mut Lies) {
         lies.unless(killed || cell.member.crowd != Crowd::Deaf, || {
             "deaf members, and no kill".into()
         });
-        lies.unless(!killed || cell.may_be_killed(), || {
-            "killed although all would have fallen to TERM".into()
-        });
     }
     if cell.trigger == Trigger::KillKeeper {
         lies.unless(killed, || "the guard killed, and does not say so".into());
     }
 }
 
-fn patience_kept(rung: &Rung, storms: bool, from: u64, to: u64, lies: &mut Lies) {
-    let waited = Duration::from_millis(to.saturating_sub(from));
+fn patience_kept(rung: &Rung, storms: bool, waited: Duration, seen: &Seen, lies: &mut Lies) {
     let patience = rung.patience;
-    lies.unless(to >= from, || format!("the step after {} comes before it", rung.label));
     // Both ends are rounded to milliseconds.
     lies.unless(storms || waited + millis(1) >= patience, || {
         format!("{} had {waited:?} of {patience:?}", rung.label)
     });
-    lies.unless(waited <= patience + LATE, || {
+    let bound = patience + LATE;
+    lies.unless(seen.took.kept(bound, waited <= bound), || {
         format!("{} waited {waited:?}, not {patience:?}", rung.label)
     });
 }
@@ -149,9 +167,14 @@ fn counts(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
         Count::Restless => false,
     };
     let plausible = if exact { first.alive == standing } else { first.alive <= standing };
-    lies.unless(plausible || cell.member.count == Count::Restless, || {
-        format!("{} alive at first, not {standing}", first.alive)
-    });
+    let plausible = plausible || cell.member.count == Count::Restless;
+    let lie = || format!("{} alive at first, not {standing}", first.alive);
+    // A clock waits for nobody: it is assumed that all stood before it ran out.
+    if cell.trigger == Trigger::Timeout && seen.stood >= cell.timeout() {
+        lies.unless(seen.stood.kept(cell.timeout(), plausible), lie);
+    } else {
+        lies.unless(plausible, lie);
+    }
     for step in report.steps.iter().filter(|step| step.step != "kill") {
         let most = step.alive;
         lies.unless(step.signalled <= most, || {
@@ -190,7 +213,7 @@ fn leftovers(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
 
 fn clocks(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
     let elapsed = Duration::from_millis(report.elapsed_ms);
-    lies.unless(elapsed <= seen.took + millis(5), || {
+    lies.unless(elapsed <= seen.took.lasted() + millis(5), || {
         format!("elapsed {elapsed:?} of {:?}", seen.took)
     });
     let last = report.steps.last().map_or(0, |step| step.at_ms);
@@ -203,5 +226,9 @@ fn clocks(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let started = Duration::from_millis(report.started_at);
     let age = now.saturating_sub(started);
-    lies.unless(started <= now && age <= seen.took + LATE, || format!("started {age:?} ago"));
+    let bound = seen.took.lasted() + LATE;
+    lies.unless(started <= now, || {
+        format!("starts {started:?} after the epoch, and now is {now:?}")
+    });
+    lies.unless(Took::since(seen.at).kept(bound, age <= bound), || format!("started {age:?} ago"));
 }

@@ -13,8 +13,8 @@ use super::trigger::{ALL, Trigger};
 use super::{bystanders, clean, needs};
 use crate::report::Report;
 use crate::{
-    Context, Ended, Outcome, Process, Registry, User, World, await_until, ensure, millis, seconds,
-    send_signal,
+    Context, Ended, Outcome, Process, Registry, Took, User, World, await_until, ensure, millis,
+    seconds, send_signal,
 };
 
 /// The status that says so.
@@ -40,7 +40,7 @@ fn play(cell: &Cell, world: &mut World) -> Outcome {
     bystanders::gather(world, cell.user)?;
     let mut started = cell.start(world)?;
     let announced = started.ready.wait(seconds(20))?;
-    ensure!(announced == Some(2), "the member announced {announced:?}");
+    ensure!(announced == 2, "the member announced {announced}");
     if cell.trigger == Trigger::KillGuard {
         bystanders::adopt_foreign(world, started.spawned.pid)?;
     }
@@ -58,8 +58,8 @@ fn play(cell: &Cell, world: &mut World) -> Outcome {
     if !cell.trigger.kills_us() {
         let status = world.wait(&started.spawned, bound)?;
         ensure!(status == STUCK, "run ended with {status}, not with {STUCK}");
-        let took = pulled.elapsed();
-        ensure!(took <= bound, "run returned after {took:?}");
+        let took = Took::since(pulled);
+        ensure!(took.within(bound), "run returned after {took:?}");
         let stderr =
             std::fs::read_to_string(world.out().join("stderr")).context("stderr of run")?;
         ensure!(
@@ -97,7 +97,7 @@ fn says_stuck(cell: &Cell, report: &Report, root: &Process) -> Outcome {
     ensure!(report.proof.is_none(), "stuck, with the proof {:?}", report.proof);
     ensure!(report.has_step("kill"), "stuck, and nothing was killed");
     let [survivor] = report.survivors.as_slice() else {
-        return Err(format!("{} survivors, not one", report.survivors.len()));
+        return Err(format!("{} survivors, not one", report.survivors.len()).into());
     };
     let named = (survivor.pid, survivor.uid, survivor.start_ticks);
     let real = (root.pid, 0, root.start_ticks);

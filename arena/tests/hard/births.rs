@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use arena::{
-    Context, Ended, Need, Outcome, Process, Registry, Signal, World, await_until, ensure, millis,
-    seconds, send_signal,
+    Context, Ended, InTime, Need, Outcome, Process, Registry, Signal, World, await_until, ensure,
+    millis, race_until, seconds, send_signal,
 };
 
 use super::kit::{EVERYWHERE, Launch, Place, SOON, add_with, no_cgroup, text};
@@ -84,14 +84,14 @@ fn real_time(world: &mut World, place: Place, victim: Victim) -> Outcome {
     for round in 0..ROUNDS {
         let delay = LATEST.mul_f64(chance.next());
         let run = launch(place, victim).start(world, &COMMAND)?;
-        let found = match victim {
-            Victim::Guard => Some(run.pid()),
-            Victim::Keeper => only_child(run.pid()),
+        let pid = match victim {
+            Victim::Guard => run.pid(),
+            Victim::Keeper => only_child(run.pid())?,
             Victim::Host => {
-                only_child(run.pid()).filter(|&run| watches_host(run)).map(|_| run.pid())
+                watches_host(only_child(run.pid())?)?;
+                run.pid()
             }
         };
-        let pid = found.context("nobody was found to be killed")?;
         spin(delay);
         kill(pid);
         ended(world, &run.spawned, seconds(1))
@@ -121,12 +121,11 @@ fn slow_motion(world: &mut World, place: Place, victim: Victim) -> Outcome {
         };
         ensure!(await_until(SOON, || traced().is_some()), "the tracer starts nothing");
         let guard = traced().context("run is gone")?;
-        let found = match victim {
-            Victim::Host => watches_host(guard).then_some(run.pid()),
-            Victim::Guard => Some(guard),
-            Victim::Keeper => only_child(guard),
+        let pid = match victim {
+            Victim::Host => watches_host(guard).map(|()| run.pid())?,
+            Victim::Guard => guard,
+            Victim::Keeper => only_child(guard)?,
         };
-        let pid = found.context("nobody was found to be killed")?;
         std::thread::sleep(delay);
         kill(pid);
         // Ending is slow as well.
@@ -237,7 +236,8 @@ fn stopped_at_once(world: &mut World, place: Place) -> Outcome {
         let began = holds_signals(run.pid());
         spin(delay);
         let sent = send_signal(run.pid(), signal).is_ok();
-        ensure!(began && sent, "run was over before it began");
+        ensure!(began, "run does not hold its signals back");
+        ensure!(sent, "run was over before it began");
         let status = world.wait(&run.spawned, seconds(3)).context(format!("after {delay:?}"))?;
         world.expect_extinct(Duration::ZERO).context(format!("{signal:?} after {delay:?}"))?;
         no_cgroup(world)?;
@@ -254,7 +254,7 @@ fn stopped_at_once(world: &mut World, place: Place) -> Outcome {
 }
 
 /// Until run holds TERM back it may die of it like anybody.
-fn holds_signals(pid: i32) -> bool {
+fn holds_signals(pid: i32) -> InTime {
     const TERM: u64 = 1 << 14;
     let path = format!("/proc/{pid}/status");
     let blocked = || {
@@ -262,45 +262,33 @@ fn holds_signals(pid: i32) -> bool {
         let line = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap_or("0");
         u64::from_str_radix(line.trim(), 16).unwrap_or(0) & TERM != 0
     };
-    let deadline = Instant::now() + SOON;
-    while Instant::now() < deadline {
-        if blocked() {
-            return true;
-        }
-    }
-    false
+    race_until(SOON, blocked)
 }
 
 /// A host that dies before run has looked at it cannot be told from a parent
 /// that was never there. From then on it holds a pidfd.
-fn watches_host(run: i32) -> bool {
+fn watches_host(run: i32) -> Outcome {
     let holds = || {
         let entries = fs::read_dir(format!("/proc/{run}/fd")).into_iter().flatten().flatten();
         entries
             .filter_map(|entry| fs::read_link(entry.path()).ok())
             .any(|link| link.to_string_lossy().contains("pidfd"))
     };
-    let deadline = Instant::now() + SOON;
-    while Instant::now() < deadline {
-        if holds() {
-            return true;
-        }
-    }
-    false
+    ensure!(race_until(SOON, holds), "run does not look at its host");
+    Ok(())
 }
 
-/// The first child, as soon as there is one: this is a race, so it is looked
-/// for without a pause.
-fn only_child(of: i32) -> Option<i32> {
+/// The first child, as soon as there is one.
+fn only_child(of: i32) -> Outcome<i32> {
     let path = format!("/proc/{of}/task/{of}/children");
-    let deadline = Instant::now() + SOON;
-    while Instant::now() < deadline {
-        let children = fs::read_to_string(&path).ok()?;
-        if let Some(first) = children.split_ascii_whitespace().next() {
-            return first.parse().ok();
-        }
-    }
-    None
+    let mut child = None;
+    let looked = race_until(SOON, || {
+        let Ok(children) = fs::read_to_string(&path) else { return true };
+        child = children.split_ascii_whitespace().next().and_then(|first| first.parse().ok());
+        child.is_some()
+    });
+    ensure!(looked, "{of} has no child");
+    child.context(format!("{of} is gone, and had no child"))
 }
 
 /// Sleeping is not exact enough for some microseconds.

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 
 use arena::{
-    Context, Ended, Outcome, Process, Ready, Registry, Signal, World, await_until, ensure, millis,
-    seconds, send_signal,
+    Context, Ended, Outcome, Process, Ready, Registry, Scenario, Signal, World, await_until,
+    ensure, millis, seconds, send_signal,
 };
 use rustix::fs::OFlags;
 
@@ -31,7 +31,11 @@ pub fn register(registry: &mut Registry) {
     add(registry, "signals::none-is-lost", &EVERYWHERE, &[], none_is_lost);
     add(registry, "signals::no-patience-is-for-all", &EVERYWHERE, &[], no_patience);
     add(registry, "signals::few-descriptors-are-for-all", &EVERYWHERE, &[], few_descriptors);
-    add(registry, "guard::stopped-over-a-crowd", &EVERYWHERE, &[], stopped_over_a_crowd);
+    let crowd = |scenario: &mut Scenario| {
+        scenario.crowd();
+    };
+    let name = "guard::stopped-over-a-crowd";
+    add_with(registry, name, &EVERYWHERE, &[], crowd, stopped_over_a_crowd);
 }
 
 /// A pipe that is full, and the end nobody reads from.
@@ -222,8 +226,7 @@ fn stopped_over_a_crowd(world: &mut World, place: Place) -> Outcome {
     let _go = Lines::create(world, "go")?;
     let command = format!("{} --dir . wide 900 & read go < go; exit 3", text(world.zoo()));
     let run = Launch::new(place).start(world, &["sh", "-c", &command])?;
-    let announced = ready.wait(seconds(20))?;
-    ensure!(announced.is_some(), "the crowd does not stand");
+    ready.wait(seconds(20)).context("the crowd")?;
     keeper(world)?;
     stop(run.pid())?;
     may_go(world)?;

@@ -40,7 +40,7 @@ fn fuse(world: &mut World, place: Place, file: &str) -> Outcome<(Spawned, Run, P
     let launch = Launch::new(place).options(&["--ladder", LADDER]);
     let run = launch.start(world, &[&zoo_path, "--dir", ".", "fuse-reader", &path])?;
     let announced = ready.wait(seconds(10))?;
-    ensure!(announced == Some(1), "the reader announced {announced:?}");
+    ensure!(announced == 1, "the reader announced {announced}");
     serving.expect("asked")?;
     let reader = zoo(world)?;
     Ok((server, run, reader))
@@ -80,7 +80,7 @@ fn vfork_parent(world: &mut World, place: Place) -> Outcome {
     let launch = Launch::new(place).options(&["--ladder", LADDER]);
     let run = launch.start(world, &[&zoo_path, "--dir", ".", "vfork-parent"])?;
     let announced = ready.wait(seconds(10))?;
-    ensure!(announced == Some(3), "the member announced {announced:?}");
+    ensure!(announced == 3, "the member announced {announced}");
     let all = world.survivors();
     ensure!(all.iter().any(|process| process.state == 'D'), "nobody shows D");
     send_signal(run.pid(), Signal::TERM)?;

@@ -102,7 +102,7 @@ fn filesystem(world: &mut World, place: Place, trigger: Trigger) -> Outcome {
     }
     let run = launch.start(world, &["sh", "-c", &shell])?;
     let announced = ready.wait(seconds(10))?;
-    ensure!(announced == Some(1), "the writer announced {announced:?}");
+    ensure!(announced == 1, "the writer announced {announced}");
     let writer = zoo(world)?;
     disk.freeze(world)?;
     hangs(&writer)?;

@@ -5,8 +5,8 @@ use std::fs;
 use std::time::Instant;
 
 use arena::{
-    Context, Ended, Need, Outcome, Process, Registry, Signal, World, await_until, ensure, millis,
-    seconds, send_signal,
+    Context, Ended, Need, Outcome, Process, Registry, Signal, Took, World, await_until, ensure,
+    millis, seconds, send_signal,
 };
 
 use super::kit::{
@@ -223,7 +223,7 @@ fn foreign_proc(world: &mut World, place: Place) -> Outcome {
             let said = run.stderr();
             ensure!(said.lines().count() == 1 && said.contains("/proc"), "unclear: {said:?}");
         }
-        _ => return Err(format!("run ended with {ended}")),
+        _ => return Err(format!("run ended with {ended}").into()),
     }
     all_clean(world)
 }
@@ -245,7 +245,8 @@ fn leads_session(world: &mut World, place: Place) -> Outcome {
         send_signal(run.pid(), signal)?;
         let ended = world.wait(&run.spawned, SOON)?;
         ensure!(ended == Ended::Signal(status), "run ended with {ended}, not with signal {status}");
-        ensure!(asked.elapsed() < seconds(2), "it took {:?}", asked.elapsed());
+        let took = Took::since(asked);
+        ensure!(took.within(seconds(2)), "it took {took:?}");
         run.expect_ended(place, "stopped")?;
         all_clean(world)?;
         fs::remove_file(world.dir().join("ready")).context("ready")?;

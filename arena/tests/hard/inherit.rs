@@ -217,7 +217,10 @@ fn few_descriptors(world: &mut World, place: Place) -> Outcome {
             Ended::Code(125 | 126) if allowed < 16 => {
                 ensure!(said.contains("fullstop: "), "{allowed} allowed, and nothing was said");
             }
-            _ => return Err(format!("{allowed} allowed, and run ended with {ended}: {said}")),
+            _ => {
+                let how = format!("{allowed} allowed, and run ended with {ended}: {said}");
+                return Err(how.into());
+            }
         }
     }
     all_clean(world)

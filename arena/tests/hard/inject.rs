@@ -241,11 +241,12 @@ fn judge(world: &mut World, place: Place, traced: &Traced, fault: &str, end: End
                 // What cannot be written must be said.
                 Err(why) => ensure!(
                     said.contains("report") || fault.contains("write="),
-                    "{why}, and nothing is said: {said:?}"
+                    "{}, and nothing is said: {said:?}",
+                    why.text
                 ),
             }
         }
-        _ => return Err(format!("run {status}, saying {said:?}; alive: {alive:?}")),
+        _ => return Err(format!("run {status}, saying {said:?}; alive: {alive:?}").into()),
     }
     // The keeper follows at once; only what was refused may be left.
     let ours = || world.survivors().into_iter().filter(|p| p.comm != "strace").count();

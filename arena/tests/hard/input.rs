@@ -7,7 +7,8 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use arena::{
-    Context, Ended, Outcome, Registry, Signal, World, await_until, ensure, seconds, send_signal,
+    Context, Ended, Outcome, Registry, Signal, Took, World, await_until, ensure, seconds,
+    send_signal,
 };
 
 use super::kit::{EVERYWHERE, Launch, Lines, Place, SOON, add, all_clean, keeper};
@@ -37,7 +38,8 @@ fn close_stdin(world: &mut World, place: Place) -> Outcome {
     ready.expect("end")?;
     let ended = world.wait(&run.spawned, SOON)?;
     ensure!(ended == Ended::Code(4), "run ended with {ended}");
-    ensure!(asked.elapsed() < seconds(4), "it took {:?}", asked.elapsed());
+    let took = Took::since(asked);
+    ensure!(took.within(seconds(4)), "it took {took:?}");
     let report = run.expect_ended(place, "stopped")?;
     ensure!(report.has_step("close-stdin"), "the steps were {:?}", report.steps);
     ensure!(!report.has_step("kill"), "an obedient command was killed");

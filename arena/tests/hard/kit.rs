@@ -241,7 +241,7 @@ impl Run {
 /// The keeper, once there is one. Bystanders of the same name are no keepers.
 pub fn keeper(world: &World) -> Outcome<Process> {
     let find = || world.survivors().into_iter().find(|p| p.comm == "fullstop-keeper");
-    await_until(SOON, || find().is_some());
+    ensure!(await_until(SOON, || find().is_some()), "there is no keeper");
     find().context("there is no keeper")
 }
 
@@ -310,10 +310,10 @@ impl Lines {
             match self.fifo.read(&mut chunk) {
                 Ok(n) => self.text.push_str(&String::from_utf8_lossy(&chunk[..n])),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    ensure!(!deadline.passed(), "no line within {patience:?}");
+                    ensure!(deadline.stands(), "no line within {patience:?}");
                     self.sleep(deadline)?;
                 }
-                Err(error) => return Err(format!("reading a fifo: {error}")),
+                Err(error) => return Err(error).context("reading a fifo"),
             }
         }
     }
@@ -329,7 +329,7 @@ impl Lines {
         let left = Timespec::try_from(deadline.left()).context("time")?;
         match poll(&mut [PollFd::new(&self.fifo, PollFlags::IN)], Some(&left)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(format!("poll: {error}")),
+            Err(error) => Err(error).context("poll"),
         }
     }
 }

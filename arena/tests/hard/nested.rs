@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use arena::{
-    Context, Ended, Outcome, Process, Registry, Signal, World, await_until, ensure, millis,
+    Context, Ended, Outcome, Process, Registry, Signal, Took, World, await_until, ensure, millis,
     seconds, send_signal,
 };
 
@@ -63,7 +63,8 @@ fn nested_term(world: &mut World, place: Place) -> Outcome {
     let ended = world.wait(&run.spawned, SOON)?;
     // The inner run ends in order, within the patience of the outer.
     ensure!(ended == Ended::Code(137), "run ended with {ended}");
-    ensure!(asked.elapsed() < millis(1900), "it took {:?}", asked.elapsed());
+    let took = Took::since(asked);
+    ensure!(took.within(millis(1900)), "it took {took:?}");
     let report = run.expect_ended(place, "stopped")?;
     ensure!(!report.has_step("kill"), "the inner run was killed: {:?}", report.steps);
     all_clean(world)

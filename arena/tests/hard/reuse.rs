@@ -8,8 +8,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use arena::{
-    Context, Ended, Need, Outcome, Process, Registry, Signal, World, await_until, ensure, millis,
-    seconds, send_signal,
+    Context, Ended, Need, Outcome, Process, Registry, Signal, Took, World, await_until, ensure,
+    millis, race_until, seconds, send_signal,
 };
 
 use super::kit::{EVERYWHERE, Launch, Lines, Place, Run, SOON, add, all_clean, children, keeper};
@@ -75,11 +75,13 @@ fn held(world: &mut World, place: Place, moment: Moment) -> Outcome {
     // The tracer comes late, so that the birth is not held up as well.
     let tracer = trace(world, &keeper, moment)?;
     send_signal(run.pid(), Signal::TERM)?;
-    ensure!(is_held_at(&keeper, moment, child.pid), "the keeper is never held at {moment:?}");
+    ensure!(is_held_at(&keeper, moment, child.pid)?, "the keeper is gone before {moment:?}");
+    let since = Instant::now();
     send_signal(child.pid, Signal::KILL)?;
     ensure!(await_until(SOON, || child.still_there().is_none()), "the child is not buried");
     take(world, place, child.pid)?;
-    let in_time = is_held_at(&keeper, moment, child.pid);
+    let still_held = is_held_at(&keeper, moment, child.pid)?;
+    let in_time = Took::since(since).kept(HELD, still_held);
     let ended = world.wait(&run.spawned, seconds(20))?;
     ensure!(ended == Ended::Code(137), "run ended with {ended}");
     world.expect_bystanders_untouched()?;
@@ -105,9 +107,9 @@ fn trace(world: &mut World, keeper: &Process, moment: Moment) -> Outcome<arena::
     Ok(tracer)
 }
 
-/// Waits until the keeper is held in the call, with this process in its hands.
-/// There is no event for that, and no time to lose.
-fn is_held_at(keeper: &Process, moment: Moment, pid: i32) -> bool {
+/// Waits until the keeper is held in the call, with this process in its hands, or
+/// is gone. There is no event for that, and no time to lose.
+fn is_held_at(keeper: &Process, moment: Moment, pid: i32) -> Outcome<bool> {
     let (_, numbers) = moment.call();
     let held = || {
         let call = fs::read_to_string(format!("/proc/{}/syscall", keeper.pid)).unwrap_or_default();
@@ -121,16 +123,13 @@ fn is_held_at(keeper: &Process, moment: Moment, pid: i32) -> bool {
             Moment::Look | Moment::Send => holds_pidfd(keeper.pid, pid),
         }
     };
-    let deadline = Instant::now() + seconds(10);
-    while Instant::now() < deadline {
-        if held() {
-            return true;
-        }
-        if Process::read(keeper.pid).is_none() {
-            return false;
-        }
-    }
-    false
+    let mut is_held = false;
+    let looked = race_until(seconds(10), || {
+        is_held = held();
+        is_held || Process::read(keeper.pid).is_none()
+    });
+    ensure!(looked, "the keeper is never held at {moment:?}");
+    Ok(is_held)
 }
 
 /// Does `holder` have a pidfd of `pid`, or of the dead one that had this id?
@@ -150,7 +149,7 @@ fn take(world: &mut World, place: Place, pid: i32) -> Outcome {
             return Ok(());
         }
     }
-    Err(format!("the id {pid} cannot be had"))
+    Err(format!("the id {pid} cannot be had").into())
 }
 
 /// The newcomer belongs to whoever runs fullstop, who could signal it.

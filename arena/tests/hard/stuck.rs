@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use arena::report::{Member, Report};
-use arena::{Context, Ended, Outcome, Process, World, await_until, ensure, millis, seconds};
+use arena::{Context, Ended, Outcome, Process, Took, World, await_until, ensure, millis, seconds};
 
 use super::kit::{Cage, Place, Run, SOON};
 
@@ -60,8 +60,8 @@ pub fn is_stuck(
     trigger: Trigger,
 ) -> Outcome {
     let ended = world.wait(&run.spawned, BOUND)?;
-    let took = pulled.elapsed();
-    ensure!(took < BOUND, "run returned after {took:?}");
+    let took = Took::since(pulled);
+    ensure!(took.within(BOUND), "run returned after {took:?}");
     if trigger == Trigger::KillRun {
         // Nobody waits for the keeper's word any more; it gives it all the same.
         let said = || run.report().is_ok();
@@ -97,7 +97,7 @@ fn names(said: &str, member: &Process) -> Outcome {
 
 fn one_survivor(report: &Report, member: &Process) -> Outcome {
     let [Member { pid, state, start_ticks, wchan, .. }] = report.survivors.as_slice() else {
-        return Err(format!("{} survivors are named, not one", report.survivors.len()));
+        return Err(format!("{} survivors are named, not one", report.survivors.len()).into());
     };
     let named = (*pid, *state, *start_ticks, wchan.clone().unwrap_or_default());
     let now = Process::read(member.pid).context("the survivor is gone")?;

@@ -78,7 +78,8 @@ fn start() -> Outcome<ExitCode> {
     let said = watch.stdout.take().context("stdout of the watch")?;
     BufReader::new(said).read_line(&mut line).context("the watch")?;
     ensure!(line == "watching\n", "the watch does not stand");
-    Err(Command::new(own).args(std::env::args_os().skip(1)).env(VARIABLE, name).exec().to_string())
+    let error = Command::new(own).args(std::env::args_os().skip(1)).env(VARIABLE, name).exec();
+    Err(error).context("starting again beside the watch")
 }
 
 /// What a scenario needs to freeze anything.

@@ -47,7 +47,7 @@ fn head_and_tail(world: &mut World, place: Place) -> Outcome {
     let words = [zoo(world, "count"), vec![COUNT.to_string()]].concat();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let id = start(world, place, &["--log-max", "64KB"], &words)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    ready.wait(LONG).context("it does not count")?;
     let asked = crate::desk::ask(world, place, &["wait", &id])?;
     // While it is looked, one file may go and another come.
     let part = CAP as u64 / 8;

@@ -59,7 +59,7 @@ fn order(world: &mut World, place: Place) -> Outcome {
     let words = [zoo(world, "count"), vec![COUNT.to_string()]].concat();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let id = start(world, place, &[], &words)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    ready.wait(LONG).context("it does not count")?;
     let (said, report) = over(world, place, &id)?;
     said.expect(0)?;
     same(&log(world, &id, "out.log")?, &lines(COUNT))?;

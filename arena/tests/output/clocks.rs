@@ -1,6 +1,7 @@
 //! Clocks: each ends a run with its own reason, and only if it is right.
 
 use std::fs;
+use std::time::Duration;
 
 use arena::{Context, Outcome, Registry, World, await_until, ensure, seconds};
 
@@ -75,25 +76,35 @@ fn idle(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// Silent, but at work: the other clock must be the one that ends it.
+/// Silent, but at work: the other clock must be the one that ends it. Whoever is at
+/// work is assumed to run now and then within this time.
+const IDLE: Duration = seconds(1);
 const AT_WORK: [&str; 4] = ["--idle-timeout", "1s", "--timeout", "3s"];
 
-fn busy(world: &mut World, place: Place) -> Outcome {
-    expect(world, place, &AT_WORK, "while :; do :; done", "overall-timeout")?;
+fn at_work(world: &mut World, place: Place, script: &str) -> Outcome {
+    let id = start(world, place, &AT_WORK, &["sh", "-c", script])?;
+    let (said, report) = over(world, place, &id)?;
+    nobody(world)?;
+    let reason = &report["reason"];
+    let worked = said.took.kept(IDLE, reason != "idle-timeout");
+    ensure!(worked, "whoever was at work was called idle");
+    ensure!(reason == "overall-timeout", "the reason is {reason}");
+    said.expect(124)?;
     all_clean(world)
 }
 
+fn busy(world: &mut World, place: Place) -> Outcome {
+    at_work(world, place, "while :; do :; done")
+}
+
 fn busy_child(world: &mut World, place: Place) -> Outcome {
-    let script = "setsid sh -c 'while :; do :; done' & wait";
-    expect(world, place, &AT_WORK, script, "overall-timeout")?;
-    all_clean(world)
+    at_work(world, place, "setsid sh -c 'while :; do :; done' & wait")
 }
 
 /// None of those who work lives long enough to be met twice.
 fn short_lives(world: &mut World, place: Place) -> Outcome {
     let script = "while :; do sh -c 'i=0; while [ $i -lt 300 ]; do i=$((i+1)); done'; done";
-    expect(world, place, &AT_WORK, script, "overall-timeout")?;
-    all_clean(world)
+    at_work(world, place, script)
 }
 
 /// Whoever speaks now and then, on either stream, is left alone.
@@ -102,8 +113,9 @@ fn speaks(world: &mut World, place: Place) -> Outcome {
          echo $i >&2; sleep 0.2; done; exit 6";
     let id = start(world, place, &["--no-output-timeout", "5s"], &["sh", "-c", script])?;
     let (said, report) = over(world, place, &id)?;
+    let reason = &report["reason"];
+    ensure!(said.took.kept(seconds(5), reason == "exited"), "the reason is {reason}");
     said.expect(6)?;
-    ensure!(report["reason"] == "exited", "the reason is {}", report["reason"]);
     all_clean(world)
 }
 

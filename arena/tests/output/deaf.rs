@@ -107,7 +107,7 @@ fn no_silence(world: &mut World, place: Place) -> Outcome {
     let held_at = age(world)?;
     let deadline = arena::Deadline::after(LONG);
     while age(world)? < held_at + 4000 {
-        ensure!(!deadline.passed(), "its time stands still");
+        ensure!(deadline.stands(), "its time stands still");
         await_until(seconds(1), || world.ended(&run.spawned).is_some());
     }
     let shown = Collect::start(run.child.stdout.take().context("a pipe")?);

@@ -97,7 +97,7 @@ fn stopped(world: &mut World, place: Place) -> Outcome {
     let mut ready = arena::Ready::create(&world.dir())?;
     let mut borrower = Borrower::begin(world, place, "hold")?;
     let id = lend(world, place, &[], false)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not lend");
+    ready.wait(LONG).context("it does not lend")?;
     let said = ask(world, place, &["stop", &id])?.hear(world, LONG)?;
     said.expect(0)?;
     borrower.says.expect("alone")?;
@@ -175,7 +175,7 @@ fn killed(world: &mut World, place: Place) -> Outcome {
 /// Whoever waits does not work: it is found asleep, each time for a while.
 fn rests(process: &Process) -> Outcome {
     let asleep = || process.still_there().is_some_and(|now| now.state == 'S');
-    let rests = || (0..20).all(|_| await_until(millis(2), || false) || asleep());
+    let rests = || (0..20).all(|_| await_until(millis(2), || false).is_so() || asleep());
     ensure!(await_until(LONG, rests), "{process} is busy with waiting");
     Ok(())
 }
@@ -185,7 +185,7 @@ fn keeper_dies(world: &mut World, place: Place) -> Outcome {
     let mut ready = arena::Ready::create(&world.dir())?;
     let borrower = Borrower::begin(world, place, "hold")?;
     let id = lend(world, place, &[], false)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not lend");
+    ready.wait(LONG).context("it does not lend")?;
     send_signal(who(world, &id)?.keeper.pid, Signal::KILL)?;
     let (_, report) = over(world, place, &id)?;
     nobody(world)?;

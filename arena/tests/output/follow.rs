@@ -77,7 +77,7 @@ fn keeper_dies(world: &mut World, place: Place) -> Outcome {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let id = start(world, place, &[], &words)?;
     let (follower, seen) = collected(world, place, &["logs", "-f", "--raw", &id])?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    ready.wait(LONG).context("it does not count")?;
     seen.expect("line 1000\n")?;
     send_signal(who(world, &id)?.keeper.pid, Signal::KILL)?;
     let seen = finish(world, &follower, &seen)?;
@@ -122,7 +122,7 @@ fn does_not_read(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &[], &words)?;
     command.args(["logs", "-f", &id]).stdout(std::process::Stdio::piped());
     let (follower, mut child) = world.spawn_piped("logs -f", &mut command)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    ready.wait(LONG).context("it does not count")?;
     super::tools::await_blocked(follower.pid)?;
     let (said, _) = over(world, place, &id)?;
     said.expect(0)?;

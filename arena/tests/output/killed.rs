@@ -24,7 +24,7 @@ fn start_counting(world: &mut World, place: Place) -> Outcome<String> {
     let words = zoo(world, "count");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let id = start(world, place, &[], &words)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    ready.wait(LONG).context("it does not count")?;
     Ok(id)
 }
 
@@ -64,7 +64,7 @@ fn in_front(world: &mut World, place: Place) -> Outcome {
     let launch = Launch::new(place).options(&["--log"]).stdout(Stdio::piped());
     let mut run = launch.start(world, &words)?;
     let shown = Collect::start(run.child.stdout.take().context("a pipe")?);
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    ready.wait(LONG).context("it does not count")?;
     let listed = || live_ids(world).len() == 1;
     ensure!(arena::await_until(LONG, listed), "it is not listed");
     let id = live_ids(world).remove(0);
@@ -88,7 +88,7 @@ fn rotates(world: &mut World, place: Place) -> Outcome {
     let words = zoo(world, "count");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let id = start(world, place, &["--log-max", "64KB"], &words)?;
-    ensure!(ready.wait(LONG)?.is_some(), "it does not count");
+    ready.wait(LONG).context("it does not count")?;
     send_signal(who(world, &id)?.keeper.pid, Signal::KILL)?;
     let (_, report) = over(world, place, &id)?;
     nobody(world)?;

@@ -31,7 +31,7 @@ fn followed(world: &mut World, place: Place) -> Outcome {
     let mut chance = noise(1 << 16, 9).into_iter().cycle();
     let mut followers = 0;
     while world.ended(&waiting.spawned).is_none() {
-        ensure!(!deadline.passed(), "it does not end");
+        ensure!(deadline.stands(), "it does not end");
         let (follower, seen) = collected(world, place, &["logs", "-f", "--raw", &id])?;
         followers += 1;
         // Each is killed after another piece of what it should see.

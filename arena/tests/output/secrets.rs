@@ -94,11 +94,11 @@ fn not_in_memory(world: &mut World, place: Place) -> Outcome {
         for process in [&who.keeper, &who.guard] {
             // The last of it is wiped a moment after the command is there.
             let mut found = None;
-            await_until(LONG, || {
-                found = tells(process.pid).unwrap_or_else(Some);
+            let wiped = await_until(LONG, || {
+                found = tells(process.pid).unwrap_or_else(|failure| Some(failure.text));
                 found.is_none()
             });
-            ensure!(found.is_none(), "{words:?}: {process} keeps the secret: {found:?}");
+            ensure!(wiped, "{words:?}: {process} keeps the secret: {found:?}");
         }
         fs::write(world.dir().join("go"), "now\n").context("go")?;
         over(world, place, &id)?.0.expect(0)?;

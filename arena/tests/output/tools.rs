@@ -45,7 +45,7 @@ pub fn lines(count: u64) -> Vec<u8> {
 /// How many of them it has written for sure.
 pub fn counted(world: &World) -> Outcome<u64> {
     let bytes = fs::read(world.dir().join("count")).context("count")?;
-    let bytes = bytes.try_into().map_err(|_| "half a count".to_owned())?;
+    let bytes = bytes.try_into().map_err(|_| "half a count")?;
     Ok(u64::from_le_bytes(bytes))
 }
 
@@ -69,13 +69,14 @@ pub fn same(is: &[u8], should: &[u8]) -> Outcome {
         let part = &bytes[at.saturating_sub(20).min(bytes.len())..(at + 40).min(bytes.len())];
         String::from_utf8_lossy(part).into_owned()
     };
-    Err(format!(
+    let how = format!(
         "{} bytes instead of {}; they part at {at}: {:?} instead of {:?}",
         is.len(),
         should.len(),
         near(is),
         near(should)
-    ))
+    );
+    Err(how.into())
 }
 
 pub fn log(world: &World, id: &str, name: &str) -> Outcome<Vec<u8>> {
@@ -161,7 +162,7 @@ impl Collect {
         while !is(&seen) {
             let text = String::from_utf8_lossy(&seen.bytes[seen.bytes.len().saturating_sub(200)..])
                 .into_owned();
-            ensure!(!deadline.passed(), "{what} within {LONG:?}; there was … {text:?}");
+            ensure!(deadline.stands(), "{what} within {LONG:?}; there was … {text:?}");
             let waited = self.shared.1.wait_timeout(seen, deadline.left());
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -218,7 +219,9 @@ pub fn await_blocked(pid: i32) -> Outcome {
         let wchan = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
         match wchan.as_str() {
             // Not told here: whoever only sleeps for a while cannot go on either.
-            "" | "0" => (0..20).all(|_| arena::await_until(millis(2), || false) || sleeps()),
+            "" | "0" => {
+                (0..20).all(|_| arena::await_until(millis(2), || false).is_so() || sleeps())
+            }
             wchan => sleeps() && wchan.contains("pipe_write"),
         }
     };

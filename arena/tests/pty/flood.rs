@@ -48,7 +48,7 @@ fn flooded(world: &mut World, text: &str) -> Outcome {
         say(world, HERE, &["ps"])?.expect(0)?;
         let said = say(world, HERE, &["stop", &id])?;
         said.expect(0)?;
-        ensure!(said.took < BOUND, "the stop took {:?}", said.took);
+        ensure!(said.took.within(BOUND), "the stop took {:?}", said.took);
         let report = expect_reason(world, &id, "stopped")?;
         ensure!(report["drained"] == true, "the last of it is lost: {report}");
         if let Some(mut window) = window {

@@ -59,7 +59,7 @@ impl Window {
         let deadline = Deadline::after(PATIENCE);
         let wanted = LocalModes::ICANON | LocalModes::ISIG | LocalModes::ECHO;
         while self.tty.settings()?.local_modes.intersects(wanted) {
-            ensure!(!deadline.passed(), "the window does not take its terminal");
+            ensure!(deadline.stands(), "the window does not take its terminal");
             std::thread::sleep(arena::millis(2));
         }
         Ok(())
@@ -93,7 +93,8 @@ impl Window {
             if deadline.passed() {
                 let shown = self.look().contents();
                 let who = self.tty.describe();
-                return Err(format!("the screen does not show: {what}; but\n{shown}\n{who}"));
+                return Err(deadline
+                    .missed(format!("the screen does not show: {what}; but\n{shown}\n{who}")));
             }
             self.tty.breathe();
         }

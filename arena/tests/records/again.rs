@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use arena::{Context, Outcome, Process, Registry, World, await_until, ensure, seconds};
+use arena::{Context, Deadline, Outcome, Process, Registry, World, await_until, ensure, seconds};
 use serde_json::Value;
 
 use super::desk::{
@@ -152,8 +152,11 @@ fn speak(world: &World, id: &str, order: &str) -> Outcome<Value> {
         UnixStream::connect(dir(world, id).join("control.sock")).context("the keeper's socket")?;
     stream.set_read_timeout(Some(SOON)).context("timeout")?;
     stream.write_all(format!("{order}\n").as_bytes()).context("saying")?;
+    let deadline = Deadline::after(SOON);
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).context("hearing")?;
+    let heard = BufReader::new(stream).read_line(&mut line);
+    ensure!(deadline.stands(), "no answer within {SOON:?}");
+    heard.context("hearing")?;
     serde_json::from_str(&line).context(format!("no JSON: {line:?}"))
 }
 

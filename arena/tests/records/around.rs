@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use arena::{
-    Need, Outcome, Process, Registry, Signal, Spawned, World, await_until, ensure, millis, seconds,
-    send_signal,
+    Need, Outcome, Process, Registry, Signal, Spawned, Took, World, await_until, ensure, millis,
+    seconds, send_signal,
 };
 
 use super::desk::{
@@ -61,12 +61,12 @@ fn goes_around(world: &mut World, place: Place, verb: &str, id: &str) -> Outcome
     let asked = ask(world, place, &[verb, id])?;
     let said = || asked.stderr().contains("does not answer");
     ensure!(await_until(BOUND, said), "it never said that the keeper hangs");
-    let after = asked.since().elapsed();
+    let after = Took::since(asked.since());
     let said = asked.hear(world, BOUND)?;
     nobody(world)?;
     said.expect(0)?;
-    ensure!(after < ABOUT_A_SECOND, "that the keeper hangs was said after {after:?}");
-    ensure!(said.took < BOUND, "it took {:?}", said.took);
+    ensure!(after.within(ABOUT_A_SECOND), "that the keeper hangs was said after {after:?}");
+    ensure!(said.took.within(BOUND), "it took {:?}", said.took);
     Ok(said)
 }
 
@@ -126,7 +126,7 @@ fn stopped_again(world: &mut World, place: Place) -> Outcome {
     let pester = pester(world, &[&who.keeper])?;
     // It may get a word out between two stops; then that is as good.
     let said = say(world, place, &["stop", &id])?;
-    ensure!(said.took < BOUND, "it took {:?}", said.took);
+    ensure!(said.took.within(BOUND), "it took {:?}", said.took);
     nobody(world)?;
     said.expect(0)?;
     send_signal(pester.pid, Signal::KILL)?;
@@ -166,7 +166,8 @@ fn guard_stopped(world: &mut World, place: Place) -> Outcome {
     let said = say(world, place, &["stop", &id])?;
     nobody(world)?;
     said.expect(0)?;
-    ensure!(killed.elapsed() < seconds(4), "it took {:?}", killed.elapsed());
+    let took = Took::since(killed);
+    ensure!(took.within(seconds(4)), "it took {took:?}");
     expect_over(world, &id, "keeper-died", proof(place))?;
     all_clean(world)
 }
@@ -244,9 +245,9 @@ fn only_waiting(world: &mut World, place: Place) -> Outcome {
     freeze(&who)?;
     let words = id.as_str();
     for words in [&["ps"][..], &["tree", words], &["show", words], &["sweep"], &["prune"]] {
-        let took = Instant::now();
-        tell(world, place, words)?;
-        ensure!(took.elapsed() < seconds(5), "{words:?} took {:?}", took.elapsed());
+        let said = say(world, place, words)?;
+        said.expect(0)?;
+        ensure!(said.took.within(seconds(5)), "{words:?} took {:?}", said.took);
     }
     say(world, place, &["wait", "--timeout", "300ms", &id])?.expect(124)?;
     say(world, place, &["rm", &id])?.expect(125)?;

@@ -407,7 +407,8 @@ fn nobody_is_left(
         }
         if deadline.passed() {
             let lines: Vec<String> = left.iter().map(ToString::to_string).collect();
-            return Err(format!("alive after {:?}:\n{}", plan.then, lines.join("\n")));
+            let (then, lines) = (&plan.then, lines.join("\n"));
+            return Err(deadline.missed(format!("alive after {then:?}:\n{lines}")));
         }
         std::thread::yield_now();
     }
@@ -442,13 +443,12 @@ fn finish(world: &mut World, place: Place, launched: &Asked, tally: &mut Tally) 
             tally.helped += usize::from(asked);
             return Ok(());
         }
-        if deadline.passed() {
-            return Err(format!(
-                "listed: {:?}; alive: {:?}",
-                live_ids(world),
-                world.survivors().iter().map(ToString::to_string).collect::<Vec<_>>()
-            ));
-        }
+        ensure!(
+            deadline.stands(),
+            "listed: {:?}; alive: {:?}",
+            live_ids(world),
+            world.survivors().iter().map(ToString::to_string).collect::<Vec<_>>()
+        );
         if !live_ids(world).is_empty() {
             asked = true;
             say(world, place, &["kill", "--all"])?.expect(0)?;

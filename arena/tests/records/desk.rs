@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arena::{
-    Context, Ended, Outcome, Process, Signal, Spawned, World, await_until, ensure, seconds,
+    Context, Ended, Outcome, Process, Signal, Spawned, Took, World, await_until, ensure, seconds,
     send_signal,
 };
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub struct Said {
     pub ended: Ended,
     pub out: String,
     pub err: String,
-    pub took: Duration,
+    pub took: Took,
 }
 
 /// Gives a command and waits for its end.
@@ -86,7 +86,7 @@ pub fn ask_program(
 impl Asked {
     pub fn hear(&self, world: &mut World, patience: Duration) -> Outcome<Said> {
         let ended = world.wait(&self.spawned, patience)?;
-        let took = self.since.elapsed();
+        let took = Took::since(self.since);
         let read = |path| fs::read_to_string(path).context("what was said");
         let said = Said { ended, out: read(&self.out)?, err: read(&self.err)?, took };
         world.note(format!("  {} after {:?}: {:?} {:?}", ended, took, said.out, said.err));

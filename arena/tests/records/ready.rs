@@ -96,7 +96,7 @@ fn deadline(world: &mut World, place: Place) -> Outcome {
     nobody(world)?;
     said.expect_one_line(124, "not ready after 300ms")?;
     ensure!(said.out.is_empty(), "an id was printed: {:?}", said.out);
-    ensure!(said.took < seconds(5), "it took {:?}", said.took);
+    ensure!(said.took.within(seconds(5)), "it took {:?}", said.took);
     let id = run_ids(world).into_iter().next().context("no record")?;
     expect_over(world, &id, "start-timeout", proof(place))?;
     all_clean(world)
@@ -109,7 +109,7 @@ fn ends_before(world: &mut World, place: Place) -> Outcome {
         words.extend(["--start-timeout", "20s", "--", "sh", "-c", script]);
         let said = say(world, place, &words)?;
         said.expect_one_line(125, "ended before it was ready")?;
-        ensure!(said.took < seconds(5), "it took {:?}", said.took);
+        ensure!(said.took.within(seconds(5)), "it took {:?}", said.took);
         nobody(world)?;
     }
     all_clean(world)

@@ -45,7 +45,7 @@ fn take(world: &mut World, place: Place, pid: i32, env: &[(String, String)]) -> 
             return Ok(());
         }
     }
-    Err(format!("the id {pid} cannot be had"))
+    Err(format!("the id {pid} cannot be had").into())
 }
 
 /// All who are written down in a record, by pid.

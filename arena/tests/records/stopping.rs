@@ -45,7 +45,7 @@ fn returns(world: &mut World, place: Place) -> Outcome {
         said.expect(0)?;
         let line = format!("{id} ended: {reason}, {}\n", proof(place));
         ensure!(said.out == line, "it said {:?}", said.out);
-        ensure!(said.took < seconds(within), "it took {:?}", said.took);
+        ensure!(said.took.within(seconds(within)), "it took {:?}", said.took);
         expect_over(world, &id, reason, proof(place))?;
     }
     // The same in JSON, and quietly.
@@ -93,7 +93,7 @@ fn kill_overtakes(world: &mut World, place: Place) -> Outcome {
     ensure!((20_000..=30_000).contains(&left), "ps says that {left} ms are left");
     let kill = say(world, place, &["kill", &id])?;
     kill.expect(0)?;
-    ensure!(kill.took < seconds(3), "the kill took {:?}", kill.took);
+    ensure!(kill.took.within(seconds(3)), "the kill took {:?}", kill.took);
     let stop = stop.hear(world, seconds(1))?;
     stop.expect(0)?;
     for said in [&kill.out, &stop.out] {
@@ -140,7 +140,7 @@ fn many(world: &mut World, place: Place) -> Outcome {
     let said = say(world, place, &words)?;
     said.expect(0)?;
     nobody(world)?;
-    ensure!(said.took < seconds(4), "six stops of a second took {:?}", said.took);
+    ensure!(said.took.within(seconds(4)), "six stops of a second took {:?}", said.took);
     ensure!(said.out.lines().count() == 6, "it said {:?}", said.out);
     all_clean(world)
 }
@@ -203,7 +203,8 @@ fn wait_timeout(world: &mut World, place: Place) -> Outcome {
     let leader = who(world, &id)?.leader;
     let said = say(world, place, &["wait", "--timeout", "200ms", &id])?;
     said.expect_one_line(124, "has not ended after 200ms")?;
-    ensure!(said.took >= millis(200) && said.took < seconds(3), "it took {:?}", said.took);
+    ensure!(said.took >= millis(200), "it took {:?}", said.took);
+    ensure!(said.took.within(seconds(3)), "it took {:?}", said.took);
     ensure!(alive(&leader), "the run was ended");
     tell(world, place, &["kill", &id])?;
     all_clean(world)

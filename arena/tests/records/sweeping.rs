@@ -285,7 +285,7 @@ fn released(world: &mut World, place: Place) -> Outcome {
         }
         tell(world, place, &["sweep"])?;
         tell(world, place, &["prune"])?;
-        no_cgroup(world).context(left)?;
+        no_cgroup(world).context(left.text)?;
     }
     Ok(())
 }
@@ -393,7 +393,7 @@ fn hostile(world: &mut World, place: Place) -> Outcome {
         let words = zoo(world, member);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let id = start(world, place, &[], &words)?;
-        let count = ready.wait(seconds(10))?.context("it is not ready")?;
+        let count = ready.wait(seconds(10)).context("it is not ready")?;
         let found = who(world, &id)?;
         if place.cage == Cage::Tree {
             // Those who never change are counted; a pair that respawns is a moving one.

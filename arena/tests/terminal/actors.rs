@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use arena::{Context, Outcome, Process, World};
+use arena::{Context, Outcome, Process, World, ensure};
 
 use super::tty::{PATIENCE, Tty};
 
@@ -74,9 +74,7 @@ fn await_in_foreground(
         if tty.foreground() == Some(now.pgid) && group(now.pgid).iter().all(ready) {
             return Ok(now);
         }
-        if deadline.passed() {
-            return Err(format!("{command:?} does not wait in the foreground: {now}"));
-        }
+        ensure!(deadline.stands(), "{command:?} does not wait in the foreground: {now}");
         tty.breathe();
     }
 }

@@ -1,7 +1,7 @@
 //! A shell with job control as the command: it takes the terminal for itself
 //! and its jobs, and must not keep it.
 
-use arena::{Outcome, Registry, Signal, World, ensure, send_signal};
+use arena::{Context, Outcome, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{await_actor, await_foreground, await_run, script};
 use super::prefix::{Prefix, both, run};
@@ -128,7 +128,7 @@ fn killed_at_prompt(world: &mut World, prefix: Prefix) -> Outcome {
 fn inner_pid(shell: &mut Shell) -> Outcome<i32> {
     let said = line(shell, "echo \"pid=$$\"")?;
     let number = said.trim().trim_start_matches("pid=").parse::<i32>();
-    number.map_err(|error| format!("not a pid: {said:?}: {error}"))
+    number.context(format!("not a pid: {said:?}"))
 }
 
 /// A script has no job control and cannot take the terminal back itself. The

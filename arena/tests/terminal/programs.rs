@@ -1,7 +1,7 @@
 //! Programs people have: pagers, editors and monitors, each with its own way of
 //! leaving the terminal and of coming back.
 
-use arena::{Need, Outcome, Registry, Signal, World, ensure, send_signal};
+use arena::{Context, Need, Outcome, Registry, Signal, World, ensure, send_signal};
 
 use super::actors::{await_foreground, await_run, await_stopped};
 use super::prefix::{NEEDS, Prefix};
@@ -52,7 +52,7 @@ const LEAVES_SCREEN: &str = "\x1b[?1049l";
 
 fn begin(shell: &mut Shell, world: &World, program: &Program, prefix: Prefix) -> Outcome {
     let text = "a line with a needle\n".repeat(100);
-    std::fs::write(world.dir().join("text"), text).map_err(|error| error.to_string())?;
+    std::fs::write(world.dir().join("text"), text).context("text")?;
     shell.begin(&format!("{prefix}{}", program.command))?;
     shell.tty.expect(program.shows)?;
     await_foreground(&mut shell.tty, program.command).map(drop)

@@ -85,7 +85,7 @@ impl Shell {
     pub fn await_no_jobs(&mut self) -> Outcome {
         let deadline = Deadline::after(PATIENCE);
         while self.line(JOBS)?.contains('[') {
-            ensure!(!deadline.passed(), "there are still jobs");
+            ensure!(deadline.stands(), "there are still jobs");
         }
         Ok(())
     }

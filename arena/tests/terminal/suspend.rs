@@ -43,7 +43,7 @@ fn expect_job(shell: &mut Shell, word: &str) -> Outcome {
 fn await_job(shell: &mut Shell, word: &str) -> Outcome {
     let deadline = arena::Deadline::after(super::tty::PATIENCE);
     while !shell.line(JOBS)?.contains(word) {
-        ensure!(!deadline.passed(), "the job is not getting {word}\n{}", shell.tty.describe());
+        ensure!(deadline.stands(), "the job is not getting {word}\n{}", shell.tty.describe());
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ fn terminate(shell: &mut Shell) -> Outcome {
     let deadline = arena::Deadline::after(super::tty::PATIENCE);
     let mut said = shell.line("kill %1")?;
     while !said.contains("Terminated") {
-        ensure!(!deadline.passed(), "the job is not getting Terminated: {said:?}");
+        ensure!(deadline.stands(), "the job is not getting Terminated: {said:?}");
         said = shell.line(JOBS)?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use arena::{Context, Deadline, Outcome, Process, World, millis, seconds};
+use arena::{Context, Deadline, Outcome, Process, World, ensure, millis, seconds};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -102,10 +102,10 @@ impl Tty {
             if deadline.passed() {
                 let from = self.passed.max(self.seen.len().saturating_sub(SHOWN));
                 let rest = String::from_utf8_lossy(&self.seen[from..]);
-                return Err(format!(
-                    "no {text:?} within {patience:?}; there was {rest:?}\n{}",
-                    self.describe()
-                ));
+                let who = self.describe();
+                return Err(deadline.missed(format!(
+                    "no {text:?} within {patience:?}; there was {rest:?}\n{who}"
+                )));
             }
             self.wait_for_output(deadline.left());
         }
@@ -123,9 +123,11 @@ impl Tty {
                 self.passed += at + which.len();
                 return Ok(Came { which, before });
             }
-            if deadline.passed() {
-                return Err(format!("none of {texts:?} within {PATIENCE:?}\n{}", self.describe()));
-            }
+            ensure!(
+                deadline.stands(),
+                "none of {texts:?} within {PATIENCE:?}\n{}",
+                self.describe()
+            );
             self.wait_for_output(deadline.left());
         }
     }
@@ -148,9 +150,7 @@ impl Tty {
             if condition() {
                 return Ok(());
             }
-            if deadline.passed() {
-                return Err(format!("after {patience:?} still not: {what}\n{}", self.describe()));
-            }
+            ensure!(deadline.stands(), "after {patience:?} still not: {what}\n{}", self.describe());
             self.wait_for_output(millis(2));
         }
     }
