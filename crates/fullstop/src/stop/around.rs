@@ -1,9 +1,9 @@
 //! Going around a keeper that hangs.
 
+use super::Progress;
 use super::follow::follow;
 use super::look::{Look, look, own_record};
 use super::silence::Silence;
-use super::{LAST_STEP, Progress};
 use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::status::members;
@@ -19,13 +19,13 @@ use tokio::time::Instant;
 const SHOWN: Duration = Duration::from_secs(2);
 
 /// A keeper that hangs does not protect its run: it is killed, so that its guard takes
-/// over. A guard that does not is killed too, and the cage is swept. All of it within
-/// the time of the last step.
+/// over. A guard that does not is killed too, and the cage is swept. By then it is over,
+/// or said not to be.
 pub(super) async fn go_around(
     run: &Run,
+    until: Instant,
     tell: &mut (impl FnMut(Progress) + Send),
 ) -> Result<Report> {
-    let until = Instant::now() + LAST_STEP;
     if let Look::Settled(settled) = look(run, Some(until)).await? {
         return Ok(settled.report);
     }

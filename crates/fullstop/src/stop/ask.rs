@@ -14,7 +14,7 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 /// How long a keeper may be silent.
-const ANSWER: Duration = Duration::from_secs(1);
+pub(super) const ANSWER: Duration = Duration::from_secs(1);
 /// How soon a keeper that does not listen is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::status::left;
 use around::{continue_keeper, go_around};
-use ask::accept_within;
+use ask::{ANSWER, accept_within};
 use follow::follow;
 use fullstop_core::report::Report;
 use fullstop_store::Request;
@@ -93,7 +93,9 @@ pub(crate) async fn order(
                 deadline(&phase)
             }
             Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(request) => {
-                return go_around(run, &mut tell).await;
+                // The second of its silence is one of the five that are left.
+                let since = ladder_ends.unwrap_or(begun).max(Instant::now() - ANSWER);
+                return go_around(run, since + LAST_STEP, &mut tell).await;
             }
             Err(Error::TimedOut(_)) => {
                 ladder_ends = Some(begun + ladder(run));
