@@ -13,6 +13,7 @@ mod records {
     pub mod again;
     pub mod around;
     pub mod chaos;
+    pub mod crowd;
     pub mod desk;
     pub mod disk;
     pub mod groups;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
             records::reuse::register,
             records::groups::register,
             records::disk::register,
+            records::crowd::register,
             records::chaos::register,
         ] {
             register(registry);

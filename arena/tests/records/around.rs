@@ -36,9 +36,9 @@ pub fn register(registry: &mut Registry) {
 const DEAF: &str = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo up > ready; \
                     while :; do read n < never; done' & while :; do read n < never; done";
 
-/// What a stop may take that finds everybody hung: an answer that does not come, a
-/// guard that does not take over, twice the time for the last step.
-const BOUND: Duration = seconds(13);
+/// What a stop may take that finds everybody hung: its ladder, and five seconds. The rest
+/// is for the command itself.
+const BOUND: Duration = millis(5_600);
 /// What is to be said "at once" is said by then, on a busy machine.
 const ABOUT_A_SECOND: Duration = millis(2_500);
 

@@ -116,6 +116,8 @@ fn has_ended(world: &mut World, place: Place) -> Outcome {
     }
     let said = say(world, place, &["stop", "--no-wait", &id])?;
     said.expect(0)?;
+    ensure!(said.out.contains("ended: exited"), "it said {:?}", said.out);
+    say(world, place, &["signal", "USR1", &id])?.expect_one_line(125, "is ended already")?;
     ensure!(record(world, &id)? == before, "the record has changed");
     // Right at its end: whoever comes first, everybody says the truth.
     for round in 0..10 {

@@ -49,6 +49,7 @@ fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>
             }
             Ok(()) if options.quiet => {}
             Ok(()) => print(&format!("{} stopping\n", run.id()))?,
+            Err(Error::Over(report)) => show(&report, options)?,
             Err(error) => {
                 complain(format!("{}: {error}", run.id()));
                 failed = Some(FAILED);

@@ -1,6 +1,7 @@
 //! What can go wrong, one line each.
 
 use fullstop_cage::plain;
+use fullstop_core::report::Report;
 use fullstop_store::{FindError, StoreError};
 use rustix::io::Errno;
 use std::fmt;
@@ -35,6 +36,8 @@ pub enum Error {
     },
     /// The keeper would not.
     Refused(String),
+    /// There is nobody left to order anything.
+    Over(Box<Report>),
     /// Its pids mean nothing here.
     Elsewhere(String),
     /// Not all was done in the time given.
@@ -84,6 +87,7 @@ impl fmt::Display for Error {
                  runs are kept by another process of this program",
             ),
             Error::Io { what, source } => write!(f, "cannot {what}: {}", plain(source)),
+            Error::Over(report) => write!(f, "run {} is {} already", report.id, report.state),
             Error::Elsewhere(id) => write!(
                 f,
                 "run {id} belongs to another machine or pid namespace; ask its keeper from there"

@@ -86,15 +86,19 @@ fn still_there(run: &Run, record: &RecordFile, at_work: bool) -> Error {
     Error::TimedOut(format!("run {id}: {why}"))
 }
 
-/// Lets a keeper go on that somebody has stopped. Returns whether there is one.
-pub(super) fn continue_keeper(run: &Run) -> bool {
-    let record = run.runs().store().last_record(run.id()).ok();
-    send(record.and_then(|record| record.keeper).as_ref(), Signal::CONT)
+/// Lets a keeper go on that somebody has stopped. Returns whether there is one; an error,
+/// if its pid means nothing here.
+pub(super) fn continue_keeper(run: &Run) -> Result<bool> {
+    let record = record_or_spec(run)?;
+    if !record.world.is_here() {
+        return Err(Error::Elsewhere(run.id().to_string()));
+    }
+    Ok(send(record.keeper.as_ref(), Signal::CONT))
 }
 
 /// Only to the very process that was written down. Without an inode of pidfs that
 /// cannot be told here, and nobody is signalled. Returns whether somebody was.
-fn send(identity: Option<&Identity>, signal: Signal) -> bool {
+pub(super) fn send(identity: Option<&Identity>, signal: Signal) -> bool {
     let held = identity.and_then(|identity| Held::known(identity, |_| false));
     held.is_some_and(|held| held.send(signal).is_ok())
 }

@@ -35,9 +35,7 @@ pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
 pub(crate) async fn accept_living(run: &Run, request: &Request) -> Result<Line> {
     match accept(run, request).await? {
         Accepted::By(line, _) => Ok(line),
-        Accepted::Over(report) => {
-            Err(Error::Unfit(format!("run {} is {} already", run.id(), report.state)))
-        }
+        Accepted::Over(report) => Err(Error::Over(report)),
     }
 }
 

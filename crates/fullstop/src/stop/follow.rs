@@ -1,6 +1,7 @@
 //! Following a run to its end: waiting for notices of it, and for the death of its
 //! guard, and looking at its files only then.
 
+use super::around::send;
 use super::look::{Look, Settled, look};
 use super::{GONE, Progress};
 use crate::any_of::{Wait, any_of};
@@ -10,6 +11,7 @@ use crate::run::Run;
 use fullstop_cage::linux::Held;
 use fullstop_core::identity::Identity;
 use fullstop_core::report::Report;
+use fullstop_core::signal::Signal;
 use fullstop_store::format::{Phase, RecordFile};
 use std::future::pending;
 use std::os::fd::OwnedFd;
@@ -119,8 +121,12 @@ impl Settled {
         let Some(record) = self.record.as_ref().filter(|_| self.is_over()) else { return };
         let Ok(_permit) = run.runs().shared().watching.acquire().await else { return };
         for identity in [&record.keeper, &record.guard].into_iter().flatten() {
-            if let Some(pidfd) = alive(identity) {
-                let _ = timeout(GONE, death(pidfd)).await;
+            // One that somebody has stopped on its way out is let go on.
+            for _ in 0..2 {
+                let Some(pidfd) = alive(identity) else { break };
+                if timeout(GONE, death(pidfd)).await.is_err() && record.world.is_here() {
+                    send(Some(identity), Signal::CONT);
+                }
             }
         }
     }

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long keeper and guard of a run that is over may take to be gone.
-const GONE: Duration = Duration::from_secs(1);
+const GONE: Duration = Duration::from_millis(500);
 /// How long going around may take: what a stop may take beyond its ladder.
 const LAST_STEP: Duration = Duration::from_secs(5);
 /// The last step, as it is told.
@@ -99,7 +99,7 @@ pub(crate) async fn order(
             }
             Err(Error::TimedOut(_)) => {
                 ladder_ends = Some(begun + ladder(run));
-                tell(Progress::GoingAround(if continue_keeper(run) {
+                tell(Progress::GoingAround(if continue_keeper(run)? {
                     "the keeper does not answer: it is continued, and has the time of its ladder"
                 } else {
                     "the keeper does not answer, and is not there to be continued"
