@@ -3,15 +3,15 @@
 use std::time::{Duration, Instant};
 
 use arena::{
-    Need, Outcome, Process, Registry, Signal, Spawned, Took, World, await_until, ensure, millis,
-    seconds, send_signal,
+    Cgroup, Context, Need, Outcome, Process, Registry, Signal, Spawned, Took, World, await_until,
+    ensure, millis, seconds, send_signal,
 };
 
 use super::desk::{
-    Said, Who, alive, all_clean, ask, expect_over, freeze, kill_frozen, live_ids, nobody, proof,
-    record, say, start, swept_proof, tell, who,
+    Said, Who, alive, all_clean, ask, ask_program, expect_over, freeze, kill_frozen, live_ids,
+    nobody, proof, record, say, start, swept_proof, tell, who,
 };
-use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, stop};
+use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, stop, text};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
@@ -28,8 +28,22 @@ pub fn register(registry: &mut Registry) {
     ] {
         add(registry, &format!("around::{name}"), &EVERYWHERE, &[], play);
     }
-    let needs = [Need::Program("strace")];
-    add(registry, "around::slow-keeper", &EVERYWHERE, &needs, slow_keeper);
+    for (name, play) in [
+        ("an-endless-loop", (|w, p| loops(w, p, "stop")) as fn(&mut World, Place) -> Outcome),
+        ("an-endless-loop-kill", |w, p| loops(w, p, "kill")),
+        ("acknowledged-before-it-acts", acknowledged),
+        ("followed-without-looking", followed),
+    ] {
+        let needs = [Need::Program("strace")];
+        add(registry, &format!("around::{name}"), &EVERYWHERE, &needs, play);
+    }
+    for (name, play) in [
+        ("asleep-in-a-call", (|w, p| asleep(w, p, "stop")) as fn(&mut World, Place) -> Outcome),
+        ("asleep-in-a-call-kill", |w, p| asleep(w, p, "kill")),
+        ("the-ladder-is-waited-out", waited_out),
+    ] {
+        add(registry, &format!("around::{name}"), &EVERYWHERE, &[Need::Cgroup], play);
+    }
 }
 
 /// A deaf leader, and a deaf one in a session of its own.
@@ -172,22 +186,117 @@ fn guard_stopped(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// A keeper whose every look at its descriptors takes three seconds.
-fn slow_keeper(world: &mut World, place: Place) -> Outcome {
-    let Deaf { id, who, _never } = deaf(world, place)?;
+/// Traces a process by its system calls of these names.
+fn trace(world: &mut World, whom: &Process, words: &[&str]) -> Outcome<Spawned> {
     let mut strace = world.command("strace");
-    strace.args(["-qq", "-o", "/dev/null", "-e", "trace=?accept4,recvfrom"]);
-    strace.args(["-e", "inject=?accept4,recvfrom:delay_enter=3000000"]);
-    strace.args(["-p", &who.keeper.pid.to_string()]);
+    strace.args(["-qq"]).args(words).args(["-p", &whom.pid.to_string()]);
     let tracer = world.spawn("strace", &mut strace)?;
     world.outsider(tracer.pid);
     let line = format!("TracerPid:\t{}\n", tracer.pid);
-    let status = format!("/proc/{}/status", who.keeper.pid);
+    let status = format!("/proc/{}/status", whom.pid);
     let traced = || std::fs::read_to_string(&status).is_ok_and(|text| text.contains(&line));
     ensure!(await_until(SOON, traced), "the keeper is not traced");
-    goes_around(world, place, "stop", &id)?;
+    Ok(tracer)
+}
+
+/// A keeper that runs on and on, and never hears that there is something to hear.
+fn loops(world: &mut World, place: Place, verb: &str) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    let deafened = ["-e", "trace=?poll,?ppoll", "-e", "inject=?poll,?ppoll:error=EAGAIN"];
+    let tracer = trace(world, &who.keeper, &[&["-o", "/dev/null"], &deafened[..]].concat())?;
+    goes_around(world, place, verb, &id)?;
     world.wait(&tracer, SOON)?;
     ensure!(live_ids(world).is_empty(), "it is still listed");
+    all_clean(world)
+}
+
+/// Puts a process to sleep as a file server that hangs would: no signal wakes it, but
+/// the last one ends it.
+fn put_to_sleep(world: &World, process: &Process) -> Outcome<Cgroup> {
+    let cgroup = world.cgroup().context("a cgroup")?.create("asleep")?;
+    std::fs::write(cgroup.path().join("cgroup.freeze"), "1").context("freezing")?;
+    std::fs::write(cgroup.path().join("cgroup.procs"), process.pid.to_string())
+        .context("moving")?;
+    let frozen = || {
+        let events = std::fs::read_to_string(cgroup.path().join("cgroup.events"));
+        events.is_ok_and(|events| events.contains("frozen 1"))
+    };
+    ensure!(await_until(SOON, frozen), "it does not sleep");
+    Ok(cgroup)
+}
+
+fn asleep(world: &mut World, place: Place, verb: &str) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    let cgroup = put_to_sleep(world, &who.keeper)?;
+    goes_around(world, place, verb, &id)?;
+    ensure!(live_ids(world).is_empty(), "it is still listed");
+    std::fs::remove_dir(cgroup.path()).context("its bed")?;
+    all_clean(world)
+}
+
+/// A stop leaves a keeper that hangs the time of its whole ladder, and no more than five
+/// seconds beyond it.
+fn waited_out(world: &mut World, place: Place) -> Outcome {
+    const LADDER: Duration = seconds(3);
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let ladder = ["--ladder", "term@leader:1s,term@tree:2s,kill"];
+    let id = start(world, place, &ladder, &["sh", "-c", DEAF])?;
+    ready.expect("up")?;
+    let who = who(world, &id)?;
+    let cgroup = put_to_sleep(world, &who.keeper)?;
+    let asked = ask(world, place, &["stop", &id])?;
+    let killed = || !alive(&who.keeper);
+    ensure!(await_until(LADDER + BOUND, killed), "nobody went around it");
+    let after = asked.since().elapsed();
+    ensure!(after >= LADDER, "its keeper was killed after {after:?}, in the middle of its ladder");
+    let said = asked.hear(world, BOUND)?;
+    nobody(world)?;
+    said.expect(0)?;
+    ensure!(said.took.within(LADDER + BOUND), "it took {:?}", said.took);
+    std::fs::remove_dir(cgroup.path()).context("its bed")?;
+    all_clean(world)
+}
+
+/// The keeper answers first, and signals and counts afterwards.
+fn acknowledged(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    let calls = "trace=sendto,kill,pidfd_send_signal,pidfd_open,getdents64";
+    let path = world.out().join("calls");
+    let file = text(&path);
+    let tracer = trace(world, &who.keeper, &["-o", &file, "-e", calls])?;
+    tell(world, place, &["stop", &id])?;
+    nobody(world)?;
+    world.wait(&tracer, SOON)?;
+    let told = std::fs::read_to_string(&path).context("what was traced")?;
+    let first = told.lines().next().unwrap_or_default();
+    ensure!(first.contains(r#""accepted\"#), "before it answered, it did: {first}");
+    all_clean(world)
+}
+
+/// How many system calls a stop makes that takes so long.
+fn calls_of_a_stop(world: &mut World, place: Place, ladder: &str) -> Outcome<usize> {
+    let mut ready = Lines::create(world, &format!("ready-{ladder}"))?;
+    let script = DEAF.replace("ready", &format!("ready-{ladder}"));
+    let id = start(world, place, &["--ladder", ladder], &["sh", "-c", &script])?;
+    ready.expect("up")?;
+    let path = world.out().join(format!("calls-{ladder}"));
+    let words = ["-f", "-qq", "-o", &text(&path), &text(world.fullstop()), "stop", &id];
+    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+    let asked = ask_program(world, place, "strace", &["stop, traced"], |command| {
+        command.args(&words);
+    })?;
+    asked.hear(world, seconds(20))?.expect(0)?;
+    nobody(world)?;
+    Ok(std::fs::read_to_string(&path).context("what was traced")?.lines().count())
+}
+
+/// Whoever follows a stop waits, and looks at nothing meanwhile.
+fn followed(world: &mut World, place: Place) -> Outcome {
+    const A_FEW: usize = 40;
+    let _never = Lines::create(world, "never")?;
+    let short = calls_of_a_stop(world, place, "term@leader:200ms,kill")?;
+    let long = calls_of_a_stop(world, place, "term@leader:4s,kill")?;
+    ensure!(long <= short + A_FEW, "{short} calls for a short stop, {long} for a long one");
     all_clean(world)
 }
 

@@ -93,6 +93,11 @@ impl Asked {
         Ok(said)
     }
 
+    /// What was said so far on stdout.
+    pub fn stdout(&self) -> String {
+        fs::read_to_string(&self.out).unwrap_or_default()
+    }
+
     /// What was said so far on stderr.
     pub fn stderr(&self) -> String {
         fs::read_to_string(&self.err).unwrap_or_default()

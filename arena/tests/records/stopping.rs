@@ -18,6 +18,7 @@ pub fn register(registry: &mut Registry) {
         ("kill-overtakes", kill_overtakes),
         ("what-has-ended", has_ended),
         ("many-side-by-side", many),
+        ("each-as-it-ends", each_as_it_ends),
         ("no-wait", no_wait),
         ("wait", wait),
         ("wait-timeout", wait_timeout),
@@ -144,6 +145,25 @@ fn many(world: &mut World, place: Place) -> Outcome {
     nobody(world)?;
     ensure!(said.took.within(seconds(4)), "six stops of a second took {:?}", said.took);
     ensure!(said.out.lines().count() == 6, "it said {:?}", said.out);
+    all_clean(world)
+}
+
+/// The quick one is shown while the slow one is still asked.
+fn each_as_it_ends(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let slow = start(world, place, &["--ladder", "term@leader:30s,kill"], &["sh", "-c", DEAF])?;
+    ready.expect("up")?;
+    let quick = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let leader = who(world, &slow)?.leader;
+    let asked = ask(world, place, &["stop", &slow, &quick])?;
+    let line = format!("{quick} ended: stopped, {}\n", proof(place));
+    ensure!(await_until(SOON, || asked.stdout() == line), "it said {:?}", asked.stdout());
+    ensure!(alive(&leader), "the slow one was not slow");
+    tell(world, place, &["kill", &slow])?;
+    let said = asked.hear(world, SOON)?;
+    said.expect(0)?;
+    ensure!(said.out.lines().count() == 2, "it said {:?}", said.out);
+    nobody(world)?;
     all_clean(world)
 }
 

@@ -12,6 +12,7 @@ use fullstop_cli::format::seconds;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
+use std::time::Duration;
 
 pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
     give_orders_to_many();
@@ -65,7 +66,7 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
     let named = matches!(options.which, Which::Ids(_));
     let mut status = None;
     let mut shown = Ok(());
-    let ended = end_all(runs, order, |news| match news {
+    let ended = end_all(runs, order, board.draws_every(), |news| match news {
         None => board.draw(),
         Some((id, Update::Progress(Progress::Now(_)))) => board.is_news_of(id),
         Some((id, Update::Progress(Progress::GoingAround(what)))) => {
@@ -173,6 +174,11 @@ impl Board {
             latest: None,
             drawn: false,
         }
+    }
+
+    /// The seconds that are left go by also if nothing happens.
+    fn draws_every(&self) -> Option<Duration> {
+        self.shown.then_some(Duration::from_millis(200))
     }
 
     fn is_news_of(&mut self, id: &Id) {

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 /// }
 /// let live = runs.live()?;
 /// let mut ended = 0;
-/// let all = end_all(live, Order::Kill, |news| {
+/// let all = end_all(live, Order::Kill, None, |news| {
 ///     if let Some((id, Update::Done(report))) = news {
 ///         println!("{id}: {}", report.expect("an end").state);
 ///         ended += 1;
@@ -51,13 +51,15 @@ pub enum Update {
     Done(Box<Result<Report>>),
 }
 
-/// How often is said that there is nothing to say.
-const QUIET: Duration = Duration::from_millis(200);
-
 /// Ends all of them side by side, telling how each goes and how it ended, as soon as it
-/// has; now and then, that nothing has happened. What goes wrong with one holds up no
-/// other.
-pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(Option<(&Id, Update)>)) {
+/// has. What goes wrong with one holds up no other. Whoever draws a clock can be told
+/// that nothing has happened for so long.
+pub async fn end_all(
+    runs: Vec<Run>,
+    order: Order,
+    idle: Option<Duration>,
+    mut tell: impl FnMut(Option<(&Id, Update)>),
+) {
     let (teller, mut told) = mpsc::unbounded_channel();
     let mut stops = JoinSet::new();
     for run in runs {
@@ -75,7 +77,7 @@ pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(Option<(
     drop(teller);
     // It ends when the last of them has dropped its end of the channel.
     loop {
-        match timeout(QUIET, told.recv()).await {
+        match timeout(idle.unwrap_or(Duration::MAX), told.recv()).await {
             Ok(Some((id, update))) => tell(Some((&id, update))),
             Ok(None) => break,
             Err(_) => tell(None),
