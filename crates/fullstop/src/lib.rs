@@ -30,6 +30,7 @@ mod link;
 mod logs;
 mod many;
 mod mask;
+mod readable;
 mod ready;
 mod run;
 mod runs;
