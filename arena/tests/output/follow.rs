@@ -4,11 +4,11 @@
 use std::fs;
 
 use arena::{
-    Context, Ended, Outcome, Ready, Registry, Signal, World, await_until, ensure, send_signal,
+    Context, Ended, Need, Outcome, Ready, Registry, Signal, World, await_until, ensure, send_signal,
 };
 
-use super::tools::{Collect, LONG, collected, lines, log, over, same, same_as_counted};
-use crate::desk::{all_clean, nobody, start, tell, who, zoo};
+use super::tools::{Collect, LONG, collected, lines, log, over, same, same_as_counted, trace};
+use crate::desk::{all_clean, ask_program, lose, nobody, start, tell, who, zoo};
 use crate::kit::{ANYWHERE, AS_ROOT, Lines, Place, add};
 
 pub fn register(registry: &mut Registry) {
@@ -18,6 +18,10 @@ pub fn register(registry: &mut Registry) {
     add(registry, "follow::rotation", &ANYWHERE, &[], rotation);
     add(registry, "follow::does-not-read", &ANYWHERE, &[], does_not_read);
     add(registry, "follow::reader-leaves", &ANYWHERE, &[], reader_leaves);
+    add(registry, "follow::all-die", &ANYWHERE, &[], all_die);
+    let strace = [Need::Program("strace")];
+    add(registry, "follow::waits", &ANYWHERE, &strace, waits);
+    add(registry, "follow::nobody-tells", &ANYWHERE, &strace, nobody_tells);
 }
 
 fn go(world: &World) -> Outcome {
@@ -147,6 +151,71 @@ fn reader_leaves(world: &mut World, place: Place) -> Outcome {
     drop(pipe);
     world.wait(&follower, LONG).context("its reader has left")?;
     go(world)?;
+    over(world, place, &id)?.0.expect(0)?;
+    all_clean(world)
+}
+
+/// Keeper and guard leave no word behind. That is found out all the same.
+fn all_die(world: &mut World, place: Place) -> Outcome {
+    let _go = Lines::create(world, "go")?;
+    let id = start(world, place, &[], &["sh", "-c", "echo one; read go < go"])?;
+    let (follower, seen) = collected(world, place, &["logs", "-f", &id])?;
+    seen.expect("one\n")?;
+    lose(world, &id)?;
+    same(&finish(world, &follower, &seen)?, b"one\n")?;
+    tell(world, place, &["sweep"])?;
+    all_clean(world)
+}
+
+/// While a run is silent for five seconds, whoever follows it hardly does anything.
+fn waits(world: &mut World, place: Place) -> Outcome {
+    /// A second of them.
+    const CALLS: f64 = 5.0;
+    /// What is written about the run meanwhile wakes it too: the birth of `sleep`, its end.
+    const CONSTANT: f64 = 100.0;
+    let _go = Lines::create(world, "go")?;
+    let script = "echo one; read go < go; sleep 5; echo two";
+    let id = start(world, place, &[], &["sh", "-c", script])?;
+    let (follower, seen) = collected(world, place, &["logs", "-f", &id])?;
+    seen.expect("one\n")?;
+    let path = world.out().join("calls");
+    let words = ["-f", "-o", path.to_str().context("a path")?];
+    let tracer = trace(world, follower.pid, &words)?;
+    let since = std::time::Instant::now();
+    go(world)?;
+    seen.expect("two\n")?;
+    let silent = since.elapsed();
+    same(&finish(world, &follower, &seen)?, b"one\ntwo\n")?;
+    world.wait(&tracer, LONG)?;
+    let text = fs::read_to_string(&path).context("calls")?;
+    let calls = text.lines().take_while(|line| !line.contains("two")).count();
+    world.note(format!("{calls} calls in {silent:?}"));
+    let most = CONSTANT + CALLS * silent.as_secs_f64();
+    #[allow(clippy::cast_precision_loss, reason = "a small number")]
+    let is_few = (calls as f64) < most;
+    ensure!(is_few, "{calls} calls in {silent:?}, and not {most}:\n{text}");
+    over(world, place, &id)?.0.expect(0)?;
+    all_clean(world)
+}
+
+/// A user has few inotify instances. Without one it is looked for output, and that is said.
+fn nobody_tells(world: &mut World, place: Place) -> Outcome {
+    let _go = Lines::create(world, "go")?;
+    let id = start(world, place, &[], &["sh", "-c", "echo one; read go < go; echo two"])?;
+    let program = world.fullstop();
+    let words = ["logs", "-f"];
+    let asked = ask_program(world, place, "strace", &words, |command| {
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=inotify_init1"]);
+        command.args(["-e", "inject=inotify_init1:error=EMFILE"]);
+        command.arg(program).args(words).arg(&id);
+    })?;
+    let told = || asked.stderr().contains("four times a second");
+    ensure!(await_until(LONG, told), "it does not say so: {:?}", asked.stderr());
+    go(world)?;
+    let said = asked.hear(world, LONG)?;
+    said.expect(0)?;
+    same(said.out.as_bytes(), b"one\ntwo\n")?;
+    ensure!(said.err.lines().count() == 1, "it says {:?}", said.err);
     over(world, place, &id)?.0.expect(0)?;
     all_clean(world)
 }

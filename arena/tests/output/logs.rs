@@ -1,9 +1,9 @@
 //! `logs`: what was written, as it was asked for.
 
-use arena::{Context, Outcome, Registry, World, ensure};
+use arena::{Context, Need, Outcome, Registry, World, ensure};
 
-use super::tools::over;
-use crate::desk::{all_clean, say, start, tell};
+use super::tools::{LONG, calls, over};
+use crate::desk::{all_clean, ask_program, say, start, tell};
 use crate::kit::{ANYWHERE, EVERYWHERE, Lines, Place, add};
 
 pub fn register(registry: &mut Registry) {
@@ -12,6 +12,7 @@ pub fn register(registry: &mut Registry) {
     add(registry, "logs::since", &ANYWHERE, &[], since);
     add(registry, "logs::escapes", &ANYWHERE, &[], escapes);
     add(registry, "logs::refused", &ANYWHERE, &[], refused);
+    add(registry, "logs::costs", &ANYWHERE, &[Need::Program("strace")], costs);
 }
 
 /// In the order of time, although they are two files: each line waits until the one
@@ -100,6 +101,38 @@ fn refused(world: &mut World, place: Place) -> Outcome {
         let said = say(world, place, words)?;
         said.expect(125).context(words.join(" "))?;
         ensure!(said.err.lines().count() == 1, "it said {:?}", said.err);
+    }
+    all_clean(world)
+}
+
+/// All of a log costs its blocks and not its lines, and a tail no more than that.
+fn costs(world: &mut World, place: Place) -> Outcome {
+    const LINES: u64 = 10_000;
+    /// To start, to find the run, to open its logs.
+    const CONSTANT: u64 = 250;
+    // A line of a hundred bytes a millisecond, so that each has a time of its own.
+    let script = format!(
+        "i=0; while [ $i -lt {LINES} ]; do i=$((i+1)); printf '%099d\\n' $i; \
+         [ $((i % 10)) -gt 0 ] || sleep 0.001; done"
+    );
+    let id = start(world, place, &[], &["sh", "-c", &script])?;
+    over(world, place, &id)?.0.expect(0)?;
+    let all = format!("{:099}\n", 0).len() as u64 * LINES;
+    let program = world.fullstop();
+    let counts = world.out().join("counts");
+    for (words, most) in [
+        (&["logs"][..], CONSTANT + all / 65_536 * 12),
+        (&["logs", "-n", "10"], CONSTANT),
+        (&["logs", "--since", "2999-01-01"], CONSTANT),
+    ] {
+        let asked = ask_program(world, place, "strace", words, |command| {
+            command.args(["-f", "-qq", "-c", "-o"]).arg(&counts);
+            command.arg(&program).args(words).arg(&id);
+        })?;
+        asked.hear(world, LONG)?.expect(0)?;
+        let calls = calls(&counts)?;
+        world.note(format!("{}: {calls} calls", words.join(" ")));
+        ensure!(calls <= most, "{}: {calls} calls, and not {most}", words.join(" "));
     }
     all_clean(world)
 }

@@ -229,6 +229,29 @@ pub fn await_blocked(pid: i32) -> Outcome {
     Ok(())
 }
 
+/// Attaches strace to a process that waits, and returns once it is attached. It ends with
+/// the process.
+pub fn trace(world: &mut World, pid: i32, words: &[&str]) -> Outcome<Spawned> {
+    let mut strace = world.command("strace");
+    strace.arg("-qq").args(words).args(["-p", &pid.to_string()]);
+    let tracer = world.spawn("strace", &mut strace)?;
+    world.outsider(tracer.pid);
+    let line = format!("TracerPid:\t{}\n", tracer.pid);
+    let status = format!("/proc/{pid}/status");
+    let traced = || fs::read_to_string(&status).is_ok_and(|text| text.contains(&line));
+    ensure!(arena::await_until(LONG, traced), "{pid} is not traced");
+    Ok(tracer)
+}
+
+/// How many calls `strace -c` has counted in all.
+pub fn calls(path: &std::path::Path) -> Outcome<u64> {
+    let text = fs::read_to_string(path).context("counts")?;
+    let total = text.lines().find(|line| line.ends_with(" total"));
+    // Share, seconds, time for each; then the calls, and perhaps the errors.
+    let number = total.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
+    number.context(format!("no total in {text}"))
+}
+
 /// What happened in a run, by name.
 pub fn events(world: &World, id: &str, name: &str) -> Outcome<Vec<Value>> {
     let text = fs::read_to_string(dir(world, id).join("events.jsonl")).context("events")?;

@@ -14,10 +14,6 @@ use std::io::{self, BufWriter, StdoutLock, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How often it is looked for more: soon after some came, and later less often.
-const SOON: Duration = Duration::from_millis(10);
-const LATER: Duration = Duration::from_millis(100);
-
 pub fn logs(options: &LogsOptions) -> Result<(), Fail> {
     let logs = open(options)?;
     let mut teller = Teller::new(options.form, logs.streams().count() > 1);
@@ -70,33 +66,34 @@ fn tell(mut logs: Logs, follow: bool, teller: &mut Teller) -> Result<(), Ended> 
         }
         return Ok(teller.end()?);
     }
-    let mut pause = SOON;
+    let mut is_told = false;
     loop {
         match logs.look()? {
-            Look::Said(said) => {
-                teller.tell(said)?;
-                pause = SOON;
-            }
+            Look::Said(said) => teller.tell(said)?,
             Look::Over => return Ok(teller.end()?),
             Look::Silent => {
                 teller.out.flush()?;
-                if nobody_reads() {
+                if let Some(why) = logs.why_looking().filter(|_| !is_told) {
+                    complain(format!("looking for output four times a second: {why}"));
+                    is_told = true;
+                }
+                if !wait(&logs) {
                     return Ok(());
                 }
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(LATER);
             }
         }
     }
 }
 
-/// A pipe or a terminal whose other end is closed; a write would only find that out later.
-fn nobody_reads() -> bool {
+/// Waits until there may be more; not so, as soon as nobody reads what we write: a pipe or
+/// a terminal whose other end is closed. A write would only find that out later.
+fn wait(logs: &Logs) -> bool {
     let stdout = io::stdout();
-    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok()
-        && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    let mut fds = vec![PollFd::new(&stdout, PollFlags::empty())];
+    fds.extend(logs.changes().map(|changes| PollFd::from_borrowed_fd(changes, PollFlags::IN)));
+    let patience = Timespec::try_from(logs.patience()).ok();
+    let waited = poll(&mut fds, patience.as_ref());
+    waited.is_err() || !fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Puts it on stdout, as it was asked for.

@@ -1,19 +1,22 @@
 //! What a run has written, its streams in order of time.
 
+mod changes;
+
 use crate::error::{Error, Result};
+use crate::readable::readable;
 use crate::run::Run;
+use changes::Changes;
 use fullstop_core::words::Stream;
 use fullstop_store::{LogReader, Piece, Standing};
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A line that grows longer than this is passed on before its end.
 const LONG: usize = 64 * 1024;
 /// What has no newline for so long is a prompt, and not the first half of a line.
 const SILENCE: Duration = Duration::from_millis(100);
-/// How often it is looked for more: soon after some came, and later less often.
-const SOON: Duration = Duration::from_millis(10);
-const LATER: Duration = Duration::from_millis(100);
 /// A run that is over may be started again, by a restart that is under way.
 const RESTART: Duration = Duration::from_secs(1);
 
@@ -78,6 +81,9 @@ pub struct Logs {
     /// So many lines are too many.
     skip: u64,
     heard: Instant,
+    /// What wakes a follower; nothing, before it follows.
+    changes: Option<Changes>,
+    is_live: bool,
     /// Since when it has not been live.
     over: Option<Instant>,
 }
@@ -106,14 +112,25 @@ struct Lane {
     /// The beginning of a line, and when it came.
     partial: Vec<u8>,
     at: u64,
+    /// It had nothing more when others were last read: what they have is not younger than
+    /// what may come here.
+    is_at_end: bool,
 }
 
 impl Run {
     /// What it has written, from the beginning; an error, if nothing was captured.
     pub fn logs(&self) -> Result<Logs> {
-        let (run, lanes) = (self.clone(), Vec::new());
-        let heard = Instant::now();
-        let mut logs = Logs { run, only: None, lanes, speaking: None, skip: 0, heard, over: None };
+        let mut logs = Logs {
+            run: self.clone(),
+            only: None,
+            lanes: Vec::new(),
+            speaking: None,
+            skip: 0,
+            heard: Instant::now(),
+            changes: None,
+            is_live: true,
+            over: None,
+        };
         logs.open_more()?;
         if logs.lanes.is_empty() {
             let why = format!("run {} has no log: its output was not captured", self.id());
@@ -164,63 +181,127 @@ impl Logs {
     #[allow(clippy::should_implement_trait, reason = "an iterator does not go on after its end")]
     pub fn next(&mut self) -> Result<Option<Said>> {
         loop {
-            match self.choose()? {
-                Some(said) => {
-                    if let Some(said) = self.skipped(said) {
-                        return Ok(Some(said));
-                    }
-                }
-                None if self.is_done() => return Ok(None),
-                None => {
-                    if let Some(said) = self.flush() {
-                        return Ok(Some(said));
-                    }
-                }
+            if let Some(said) = self.read()? {
+                return Ok(Some(said));
+            }
+            if self.is_done() {
+                self.read_on();
+                return Ok(None);
+            }
+            if let Some(said) = self.flush() {
+                return Ok(Some(said));
             }
         }
     }
 
     /// As [`Logs::next`], but waits for more; nothing, once the run is over for good.
     pub async fn follow(&mut self) -> Result<Option<Said>> {
-        let mut pause = SOON;
         loop {
             match self.look()? {
                 Look::Said(said) => return Ok(Some(said)),
                 Look::Over => return Ok(None),
-                Look::Silent => tokio::time::sleep(pause).await,
+                Look::Silent => {}
             }
-            pause = (pause * 2).min(LATER);
+            let patience = self.patience();
+            let told = async {
+                match self.changes() {
+                    Some(changes) if readable(changes).await.is_ok() => {}
+                    _ => tokio::time::sleep(patience).await,
+                }
+            };
+            // What has come is found by the next look.
+            let _ = tokio::time::timeout(patience, told).await;
         }
     }
 
     /// Follows without waiting. The beginning of a line is held back for a moment, for its
-    /// end may come.
+    /// end may come. When nothing is said, wait until [`Logs::changes`] is readable, and no
+    /// longer than [`Logs::patience`].
     pub fn look(&mut self) -> Result<Look> {
-        // Asked before, or its last words would be missed.
-        let is_live = self.run.standing()? == Standing::Live;
-        self.open_more()?;
-        loop {
-            if let Some(said) = self.choose()? {
-                let Some(said) = self.skipped(said) else { continue };
-                return Ok(Look::Said(said));
-            }
-            if self.is_done() || (is_live && self.heard.elapsed() < SILENCE) {
-                break;
-            }
-            if let Some(said) = self.flush() {
+        if let Some(said) = self.read()? {
+            return Ok(Look::Said(said));
+        }
+        if self.has_news()? {
+            self.read_on();
+            if let Some(said) = self.read()? {
                 return Ok(Look::Said(said));
             }
         }
-        if is_live {
-            self.over = None;
-        } else if self.over.get_or_insert_with(Instant::now).elapsed() >= RESTART {
-            return Ok(Look::Over);
+        while !(self.is_done() || self.is_live && self.heard.elapsed() < SILENCE) {
+            let flushed = self.flush();
+            if let Some(said) = flushed.map_or_else(|| self.read(), |said| Ok(Some(said)))? {
+                return Ok(Look::Said(said));
+            }
         }
-        Ok(Look::Silent)
+        let is_over = self.over.is_some_and(|since| since.elapsed() >= RESTART);
+        Ok(if is_over { Look::Over } else { Look::Silent })
     }
 
-    /// Logs that were not there before.
+    /// Readable when there may be something to be heard; nothing, if there is no use in
+    /// waiting for more than [`Logs::patience`].
+    pub fn changes(&self) -> Option<BorrowedFd<'_>> {
+        self.changes.as_ref().and_then(Changes::fd)
+    }
+
+    /// When to look again, though nothing has changed.
+    pub fn patience(&self) -> Duration {
+        let by_itself = self.changes.as_ref().map_or(Duration::ZERO, Changes::patience);
+        let left = |since: Instant, most: Duration| most.saturating_sub(since.elapsed());
+        let line = (!self.is_done()).then(|| left(self.heard, SILENCE));
+        let over = self.over.map(|since| left(since, RESTART));
+        line.into_iter().chain(over).fold(by_itself, Duration::min)
+    }
+
+    /// Why it is looked for what comes, four times a second, instead of being woken.
+    pub fn why_looking(&self) -> Option<&io::Error> {
+        self.changes.as_ref().and_then(Changes::problem)
+    }
+
+    /// Whether there may be more than was read; asks how the run stands as well.
+    fn has_news(&mut self) -> Result<bool> {
+        let dir = self.run.dir();
+        let changes = self.changes.get_or_insert_with(|| Changes::new(&dir));
+        let told = changes.told();
+        if !told && !changes.is_due() && self.over.is_none() {
+            return Ok(false);
+        }
+        // Asked before it is read, or its last words would be missed.
+        self.is_live = self.run.standing()? == Standing::Live;
+        self.over = if self.is_live { None } else { self.over.or_else(|| Some(Instant::now())) };
+        if told || !self.is_live {
+            self.open_more()?;
+            return Ok(true);
+        }
+        let mut grown = false;
+        for lane in &mut self.lanes {
+            grown |= lane.reader.has_grown()?;
+        }
+        if grown {
+            changes.missed();
+        }
+        Ok(grown)
+    }
+
+    /// The next that was said to its end, without the lines that are too many.
+    fn read(&mut self) -> Result<Option<Said>> {
+        while let Some(said) = self.choose()? {
+            if let Some(said) = self.skipped(said) {
+                return Ok(Some(said));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where it was at its end, there may be more now.
+    fn read_on(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.is_at_end = false);
+    }
+
+    /// Logs that were not there before. A run has a terminal, or the two others.
     fn open_more(&mut self) -> Result<()> {
+        if self.lanes.len() > 1 || self.streams().any(|stream| stream == Stream::Tty) {
+            return Ok(());
+        }
         for stream in Stream::ALL {
             let is_wanted = self.only.is_none_or(|only| only == stream);
             if !is_wanted || self.streams().any(|known| known == stream) {
@@ -228,7 +309,7 @@ impl Logs {
             }
             if let Some(reader) = self.run.runs().store().log(self.run.id(), stream)? {
                 let (ready, partial) = (VecDeque::new(), Vec::new());
-                self.lanes.push(Lane { reader, ready, partial, at: 0 });
+                self.lanes.push(Lane { reader, ready, partial, at: 0, is_at_end: false });
             }
         }
         Ok(())
@@ -236,16 +317,18 @@ impl Logs {
 
     /// The oldest of what is said to its end.
     fn choose(&mut self) -> Result<Option<Said>> {
-        let mut grown = false;
-        for lane in &mut self.lanes {
-            grown |= lane.fill()?;
-        }
-        // What came first may have come to a stream that was looked at first.
-        for lane in &mut self.lanes {
-            grown |= lane.fill()?;
-        }
-        if grown {
-            self.heard = Instant::now();
+        while let Some(at) = self.lanes.iter().position(Lane::is_to_be_read) {
+            let lane = &mut self.lanes[at];
+            let blocks = lane.reader.blocks();
+            let grown = lane.fill()?;
+            let has_read = lane.reader.blocks() > blocks;
+            if grown {
+                self.heard = Instant::now();
+            }
+            // What came before it may have come to a stream that was looked at before.
+            if has_read {
+                self.read_on();
+            }
         }
         let speaking = self.speaking;
         let may_speak = |lane: &&mut Lane| {
@@ -302,11 +385,18 @@ fn unfinished(said: &Said) -> Option<Stream> {
 }
 
 impl Lane {
+    fn is_to_be_read(&self) -> bool {
+        self.ready.is_empty() && !self.is_at_end
+    }
+
     /// Reads until something can be passed on; whether anything came.
     fn fill(&mut self) -> Result<bool> {
         let mut grown = false;
         while self.ready.is_empty() {
-            let Some(piece) = self.reader.next()? else { break };
+            let Some(piece) = self.reader.next()? else {
+                self.is_at_end = true;
+                break;
+            };
             grown = true;
             match piece {
                 Piece::Cut { bytes } => {

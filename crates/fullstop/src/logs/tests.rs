@@ -179,3 +179,70 @@ fn what_was_cut_is_told_in_its_place() {
     assert_eq!(said[..cut], ["o:line 0000\n", "o:line 0001\n", "o:line 0002\n", "o:line 0003\n"]);
     assert_eq!(said.last().map(String::as_str), Some("e:late\n"));
 }
+
+/// How many reads the kernel has counted for this thread.
+fn reads() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/io").expect("the kernel counts");
+    let count = text.lines().find_map(|line| line.strip_prefix("syscr: ")).expect("a count");
+    count.parse().expect("a number")
+}
+
+#[test]
+fn what_is_read_costs_blocks_and_not_lines() {
+    const LINES: u64 = 10_000;
+    let mut stage = Stage::new();
+    for at in 0..LINES {
+        stage.out.write(&[&[b'x'; 99][..], b"\n"].concat(), at * 1_000);
+        // Order is kept between streams, so that both have many times. Later one is silent.
+        if at % 10 == 0 {
+            stage.out.part();
+            stage.err.part();
+        }
+        if at % 10 == 0 && at < LINES / 2 {
+            stage.err.write(b"and here\n", at * 1_000);
+        }
+    }
+    let before = reads();
+    let said = all(stage.logs());
+    let reads = reads() - before;
+    assert!(said.len() > 1_000, "{} times", said.len());
+    assert!(said.windows(2).any(|two| two[0].starts_with('o') && two[1].starts_with('e')));
+    // Sixteen blocks of a megabyte, and for each one a look at the other stream.
+    assert!(reads < 100, "{reads} reads for a megabyte");
+}
+
+#[test]
+fn a_follower_that_hears_nothing_reads_nothing() {
+    const LOOKS: u64 = 50;
+    let mut stage = Stage::new();
+    stage.out.write(b"one\n", 1_000_000);
+    let mut logs = stage.logs();
+    assert_eq!(look(&mut logs), (vec!["o:one\n".to_owned()], Look::Silent));
+    let before = reads();
+    for _ in 0..LOOKS {
+        assert_eq!(look(&mut logs), (Vec::new(), Look::Silent));
+    }
+    // Whether something was told is read; the log is not.
+    assert!(reads() - before <= LOOKS + 10, "{} reads", reads() - before);
+    assert!(logs.why_looking().is_none(), "{:?}", logs.why_looking());
+    stage.err.write(b"two\n", 2_000_000);
+    assert_eq!(look(&mut logs), (vec!["e:two\n".to_owned()], Look::Silent));
+}
+
+#[test]
+fn a_follower_that_is_told_nothing_finds_out_and_looks() {
+    let mut stage = Stage::new();
+    let mut logs = stage.logs();
+    // As where the kernel says nothing of this directory.
+    let elsewhere = stage.run.runs().path().join("live");
+    logs.changes = Some(Changes::new(&elsewhere));
+    assert_eq!(look(&mut logs), (Vec::new(), Look::Silent));
+    stage.out.write(b"one\n", 1_000_000);
+    let said = crate::blocking::wait(logs.follow()).expect("read").expect("said");
+    assert_eq!(told(&said), "o:one\n");
+    assert!(logs.why_looking().is_some() && logs.changes().is_none());
+    assert!(logs.patience() <= Duration::from_millis(250));
+    stage.out.write(b"two\n", 2_000_000);
+    let said = crate::blocking::wait(logs.follow()).expect("read").expect("said");
+    assert_eq!(told(&said), "o:two\n");
+}

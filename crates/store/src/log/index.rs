@@ -21,12 +21,25 @@ pub const RECORD: u64 = 16;
 
 /// Chunks that come so close to each other have one time: nobody prints finer ones.
 const JOINED: u64 = 1_000;
-/// As long as it is not larger than this, an index need not be sparing…
-const SMALL: u64 = 64 * 1024;
-/// … and else it is if it is larger than this part of its data; then times are told
-/// by the second.
-const SHARE: u64 = 4;
-const SPARING: u64 = 1_000_000;
+/// How long a record lasts in an index that has used up what it may take; longer, the
+/// more it is beyond that.
+const SPARING: u64 = 100_000;
+/// For the sake of times.
+const TIMES: Budget = Budget { least: 4 * 1024, share: 64 };
+/// For the sake of the order between streams, which nothing else tells.
+const ORDER: Budget = Budget { least: 64 * 1024, share: 4 };
+
+/// How large an index may become: that part of its data, and always `least`.
+struct Budget {
+    least: u64,
+    share: u64,
+}
+
+impl Budget {
+    fn of(&self, data: u64) -> u64 {
+        self.least.max(data / self.share)
+    }
+}
 
 /// From `start` on, bytes came at `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +95,7 @@ pub fn read_header(file: &File) -> Header {
 #[derive(Debug)]
 pub struct Index {
     file: Option<File>,
-    /// Up to the end of its last whole record.
+    /// Up to the end of its last whole record; nothing stands in it before the first.
     len: u64,
     last: Option<Mark>,
     /// Somebody else has written since.
@@ -93,17 +106,26 @@ impl Index {
     /// Goes on behind what is there; `end` is where the stream stands, and no record
     /// can be about what lies behind it.
     pub fn open(dir: &Dir, name: &str, end: u64) -> Index {
-        let nothing = Index { file: None, len: 0, last: None, is_parted: false };
-        let Ok(file) = dir.open_file(name, OFlags::RDWR | OFlags::CREATE) else { return nothing };
-        Index::of(file, end).unwrap_or(nothing)
+        let file = dir.open_file(name, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW).ok();
+        file.and_then(|file| Index::of(file, end).ok()).unwrap_or(Index::new(None))
+    }
+
+    /// Of a file that begins now.
+    pub fn create(dir: &Dir, name: &str) -> Index {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
+        Index::new(dir.open_file(name, flags).ok())
+    }
+
+    fn new(file: Option<File>) -> Index {
+        Index { file, len: 0, last: None, is_parted: false }
     }
 
     fn of(file: File, end: u64) -> io::Result<Index> {
         match read_header(&file) {
-            Header::Newer => return Ok(Index { file: None, len: 0, last: None, is_parted: false }),
+            Header::Newer => return Ok(Index::new(None)),
             Header::None => {
                 file.set_len(0)?;
-                file.write_all_at(&header(), 0)?;
+                return Ok(Index::new(Some(file)));
             }
             Header::Known => {}
         }
@@ -126,20 +148,22 @@ impl Index {
     /// Says when the bytes come that go to `start`; `data` is how many its file has.
     pub fn note(&mut self, at: u64, start: u64, data: u64) {
         let Some(file) = &self.file else { return };
-        // Nothing came then after all.
-        let is_replaced = self.last.is_some_and(|last| last.start == start);
+        let is_parted = std::mem::take(&mut self.is_parted) && self.len < ORDER.of(data);
         let window = self.window(data);
-        let is_parted = std::mem::take(&mut self.is_parted) && window == JOINED;
-        if let Some(last) = self.last
-            && at.abs_diff(last.at) < window
-            && !is_parted
-        {
+        if self.last.is_some_and(|last| at.abs_diff(last.at) < window) && !is_parted {
             return;
         }
-        let place = if is_replaced { self.len - RECORD } else { self.len };
         let mark = Mark { at, start };
-        match file.write_all_at(&mark.to_bytes(), place) {
-            Ok(()) => {
+        // Nothing came at the last time after all.
+        let is_replaced = self.last.is_some_and(|last| last.start == start);
+        let place = if is_replaced { self.len - RECORD } else { self.len };
+        let written = if place == 0 {
+            file.write_all_at([header(), mark.to_bytes()].as_flattened(), 0).map(|()| HEADER)
+        } else {
+            file.write_all_at(&mark.to_bytes(), place).map(|()| place)
+        };
+        match written {
+            Ok(place) => {
                 self.len = place + RECORD;
                 self.last = Some(mark);
             }
@@ -155,7 +179,7 @@ impl Index {
 
     /// How long a record lasts. The larger the index gets, the longer.
     fn window(&self, data: u64) -> u64 {
-        let most = SMALL.max(data / SHARE);
+        let most = TIMES.of(data);
         if self.len < most { JOINED } else { SPARING.saturating_mul(self.len / most) }
     }
 

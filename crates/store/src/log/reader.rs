@@ -74,6 +74,7 @@ pub struct LogReader {
     /// What was read, and how much of it was given.
     block: Vec<u8>,
     given: usize,
+    blocks: u64,
 }
 
 /// The file that is read. It is held: what is removed meanwhile is read to its end.
@@ -98,13 +99,25 @@ impl LogReader {
     /// Nothing, if there is no such log.
     pub(crate) fn open(dir: Dir, stream: Stream) -> Result<Option<LogReader>> {
         let is_there = !parts::list(&dir, stream)?.is_empty();
-        let (block, given) = (Vec::new(), 0);
-        let reader = LogReader { dir, stream, offset: 0, open: None, block, given };
+        let (block, given, blocks) = (Vec::new(), 0, 0);
+        let reader = LogReader { dir, stream, offset: 0, open: None, block, given, blocks };
         Ok(is_there.then_some(reader))
     }
 
     pub fn stream(&self) -> Stream {
         self.stream
+    }
+
+    /// How many blocks were read until now. What [`LogReader::next`] gives without reading
+    /// another one was there already when the last one was read.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// Whether the file that is read has grown. It looks at nothing else, and is as cheap
+    /// as a look can be: a next file is not seen.
+    pub fn has_grown(&mut self) -> Result<bool> {
+        Ok(self.given < self.block.len() || self.fill()?)
     }
 
     /// How much there is of it now.
@@ -158,7 +171,10 @@ impl LogReader {
         let read = open.data.read_at(&mut self.block, self.offset - open.start);
         self.block.truncate(*read.as_ref().unwrap_or(&0));
         match read {
-            Ok(count) => Ok(count > 0),
+            Ok(count) => {
+                self.blocks += u64::from(count > 0);
+                Ok(count > 0)
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => self.fill(),
             Err(error) => {
                 let path = self.dir.path.join(data_name(self.stream, open.start));
@@ -183,10 +199,15 @@ impl LogReader {
                 Err(error) if error.is_missing() => continue,
                 other => other?,
             };
-            let times = Times::new(index_name(self.stream, next.start));
-            self.open = Some(Open { start: next.start, data, times });
             let cut = next.start.saturating_sub(self.offset);
             self.offset += cut;
+            let index = index_name(self.stream, next.start);
+            let times = if self.offset > next.start {
+                Times::from(&self.dir, index, self.offset)
+            } else {
+                Times::new(index)
+            };
+            self.open = Some(Open { start: next.start, data, times });
             return Ok(if cut > 0 { Step::Over { cut } } else { Step::On });
         }
     }

@@ -26,17 +26,19 @@ impl LogReader {
     }
 
     fn first_since(&self, part: Part, at: u64) -> Result<Option<u64>> {
+        if part.len == 0 {
+            return Ok(None);
+        }
         let mut times = Times::new(index_name(self.stream, part.start));
-        // What came before the first record has the time of that.
-        let first = match times.of(&self.dir, part.start, part.end()).0 {
-            Some(first) => first,
+        let earliest = match times.earliest(&self.dir) {
+            Some(earliest) => earliest,
             None => match self.file(part)? {
                 Some(file) => changed(&file)
                     .map_err(|error| StoreError::io("look at", &self.dir.path, error))?,
                 None => return Ok(None),
             },
         };
-        if part.len > 0 && first >= at {
+        if earliest >= at {
             return Ok(Some(part.start));
         }
         Ok(times.first_since(&self.dir, at, part.end()))

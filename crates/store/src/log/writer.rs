@@ -130,7 +130,7 @@ impl RunDir {
 fn open(dir: &Dir, stream: Stream) -> Result<(Vec<Part>, File, Index)> {
     let mut parts = parts::list(dir, stream)?;
     let start = parts.last().map_or(0, |part| part.start);
-    let (data, index) = open_part(dir, stream, start)?;
+    let data = open_part(dir, stream, start)?;
     match parts.last_mut() {
         // The file that is held is asked, not its name.
         Some(last) => {
@@ -140,14 +140,13 @@ fn open(dir: &Dir, stream: Stream) -> Result<(Vec<Part>, File, Index)> {
         None => parts.push(Part { start: 0, len: 0 }),
     }
     let end = parts.last().map_or(0, Part::end);
-    Ok((parts, data, Index::open(dir, &index, end)))
+    Ok((parts, data, Index::open(dir, &index_name(stream, start), end)))
 }
 
 /// Not with O_APPEND, which splice(2) refuses.
-fn open_part(dir: &Dir, stream: Stream, start: u64) -> Result<(File, String)> {
+fn open_part(dir: &Dir, stream: Stream, start: u64) -> Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW;
-    let data = dir.open_file(&data_name(stream, start), flags)?;
-    Ok((data, index_name(stream, start)))
+    dir.open_file(&data_name(stream, start), flags)
 }
 
 impl Log {
@@ -178,8 +177,9 @@ impl Log {
     /// Adds bytes that are here already.
     pub fn write(&mut self, mut bytes: &[u8], at: u64) {
         while !bytes.is_empty() && self.failure.is_none() {
-            if !self.has_room() && !self.rotate() {
-                break;
+            if !self.has_room() {
+                let Some(cut) = self.rotate(bytes.len() as u64) else { break };
+                bytes = &bytes[usize::try_from(cut).unwrap_or(bytes.len())..];
             }
             let count = self.room(bytes.len());
             self.note(at);
@@ -242,18 +242,21 @@ impl Log {
     }
 
     fn move_in(&mut self, pipe: BorrowedFd<'_>, most: usize, at: u64) -> Moved {
+        // What never comes needs no time, and nothing is cut for its sake.
+        let waiting = ioctl_fionread(pipe).unwrap_or(0);
         if !self.has_room() {
-            // Nothing is cut for the sake of what never comes.
-            if !waits(pipe)? {
+            if waiting == 0 && !waits(pipe)? {
                 return Ok(0);
             }
-            if !self.rotate() {
+            let Some(cut) = self.rotate(waiting.min(most as u64)) else {
                 return Err(Refused::Log);
+            };
+            if cut > 0 {
+                return self.skip(pipe, cut);
             }
         }
         let most = self.room(most);
-        // What never comes needs no time.
-        if ioctl_fionread(pipe).is_ok_and(|waiting| waiting > 0) {
+        if waiting > 0 {
             self.note(at);
         }
         if !self.can_splice {
@@ -305,6 +308,23 @@ impl Log {
         Ok(count)
     }
 
+    /// Takes out of the pipe what is cut already. So much waits in it: nobody is waited for.
+    fn skip(&mut self, pipe: BorrowedFd<'_>, cut: u64) -> Moved {
+        let cut = usize::try_from(cut).unwrap_or(usize::MAX);
+        self.spare.resize(SPARE, 0);
+        let mut taken = 0;
+        while taken < cut {
+            let most = (cut - taken).min(SPARE);
+            match rustix::io::read(pipe, &mut self.spare[..most]) {
+                Ok(0) => break,
+                Ok(count) => taken += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Refused::Pipe(errno)),
+            }
+        }
+        Ok(taken)
+    }
+
     /// Looks before it reads: the pipe may be one whose reader waits.
     fn read(&mut self, pipe: BorrowedFd<'_>, most: usize) -> Moved {
         if !waits(pipe)? {
@@ -315,14 +335,24 @@ impl Log {
         rustix::io::read(pipe, &mut self.spare[..most]).map_err(Refused::Pipe)
     }
 
-    /// Goes on to the next file. The oldest ones go first, so that there is never more
-    /// than the cap allows. Whether that worked.
-    fn rotate(&mut self) -> bool {
-        let rotated = self.try_rotate();
-        rotated.map_err(|error| self.fail_for(error.to_string())).is_ok()
+    /// Goes on to the next file, for so much that waits. The oldest ones go first, so that
+    /// there is never more than the cap allows. What would be cut again before the rest of
+    /// it is written is never written: so much of it is to be passed over. Nothing, if the
+    /// log has failed.
+    fn rotate(&mut self, waiting: u64) -> Option<u64> {
+        let cut = waiting.saturating_sub(self.shape.tail);
+        match self.begin_part(self.end + cut) {
+            Ok(()) => Some(cut),
+            Err(error) => {
+                self.fail_for(error.to_string());
+                None
+            }
+        }
     }
 
-    fn try_rotate(&mut self) -> Result<()> {
+    /// Its name says what is missing before it. It is there before anything is passed over:
+    /// whoever goes on for us may then count too much as missing, and never too little.
+    fn begin_part(&mut self, start: u64) -> Result<()> {
         let tail = |parts: &[Part]| -> u64 {
             parts.iter().filter(|part| part.start > 0).map(|part| part.len).sum()
         };
@@ -333,11 +363,10 @@ impl Log {
             self.dir.remove(&data_name(self.stream, start))?;
             self.parts.remove(oldest);
         }
-        let start = self.end;
-        let (data, index) = open_part(&self.dir, self.stream, start)?;
-        self.index = Index::open(&self.dir, &index, start);
-        self.data = data;
+        self.data = open_part(&self.dir, self.stream, start)?;
+        self.index = Index::create(&self.dir, &index_name(self.stream, start));
         self.parts.push(Part { start, len: 0 });
+        self.end = start;
         Ok(())
     }
 

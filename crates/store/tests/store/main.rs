@@ -9,6 +9,7 @@ mod formats;
 mod frames;
 mod groups;
 mod kit;
+mod log_costs;
 mod log_failures;
 mod logs;
 mod names;
