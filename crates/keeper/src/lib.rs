@@ -24,6 +24,7 @@ mod sink;
 mod spec;
 pub mod sweep;
 mod terminal;
+mod unshown;
 
 pub use ending::Ending;
 pub use front::run;
@@ -32,3 +33,4 @@ pub use secret::wipe;
 pub use sink::Sink;
 pub use spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 pub use terminal::SANE;
+pub use unshown::name_unshown;

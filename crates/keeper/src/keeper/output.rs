@@ -73,6 +73,9 @@ impl Keeper<'_> {
                 self.bell.ring();
             }
         }
+        if came.refused {
+            self.tell_unshown();
+        }
         for (stream, why) in came.failed {
             if let Some(ledger) = &mut self.ledger {
                 ledger.event(What::LogFailed { stream, why });
@@ -157,6 +160,16 @@ impl Keeper<'_> {
         }
         self.engine.notes.output = capture.captured();
         self.engine.notes.drained = Some(drained);
+        if self.engine.notes.output.iter().any(|stream| stream.refusal.is_some()) {
+            self.tell_unshown();
+        }
+    }
+
+    /// The guard says it, and ends as a command would whose output cannot be written.
+    fn tell_unshown(&self) {
+        if let (Some(capture), Some(lifeline)) = (&self.capture, &self.lifeline) {
+            lifeline.send_surely(&ToGuard::Unshown(capture.captured()), &self.bell);
+        }
     }
 
     /// Of a stuck run only the log goes on: whoever waits for it is let go.
