@@ -4,6 +4,7 @@
 mod errand;
 mod face;
 mod glass;
+mod other_screen;
 mod pane;
 mod stopping;
 mod tty;

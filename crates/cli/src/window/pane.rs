@@ -1,7 +1,8 @@
 //! Where a window shows things: stdout, which may be slow, or not read at all.
 
+use super::other_screen::OtherScreen;
 use fullstop::Signal;
-use fullstop::front::SANE;
+use fullstop::front::{LEAVE_OTHER_SCREEN, SANE};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, write};
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ pub struct Pane {
     unwritten: VecDeque<u8>,
     /// Nobody can see it any more, and the signal that says so.
     gone: Option<Signal>,
+    other_screen: OtherScreen,
 }
 
 impl Pane {
@@ -32,7 +34,8 @@ impl Pane {
         let is_terminal = io::stdout().is_terminal();
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let own = is_terminal.then(|| open("/proc/self/fd/1", flags, Mode::empty()).ok()).flatten();
-        Pane { own, is_terminal, unwritten: VecDeque::new(), gone: None }
+        let (unwritten, other_screen) = (VecDeque::new(), OtherScreen::default());
+        Pane { own, is_terminal, unwritten, gone: None, other_screen }
     }
 
     pub fn gone(&self) -> Option<Signal> {
@@ -68,6 +71,7 @@ impl Pane {
         let (next, _) = self.unwritten.as_slices();
         match write(self.as_fd(), &next[..next.len().min(chunk)]) {
             Ok(written) => {
+                self.other_screen.pass(&next[..written]);
                 self.unwritten.drain(..written);
                 written > 0
             }
@@ -81,10 +85,14 @@ impl Pane {
     }
 
     /// Whatever was going on, the terminal is fit for a shell again. Not waited for.
-    pub fn reset(&self) {
-        if self.is_terminal && self.gone.is_none() {
-            let _ = write(self.as_fd(), SANE);
+    pub fn reset(&mut self) {
+        if !self.is_terminal || self.gone.is_some() {
+            return;
         }
+        // A terminal that does not show it may put its cursor where it was when it last did.
+        let leave = std::mem::take(&mut self.other_screen).is_shown();
+        let leave = if leave { LEAVE_OTHER_SCREEN } else { b"" };
+        let _ = write(self.as_fd(), &[leave, SANE].concat());
     }
 }
 
