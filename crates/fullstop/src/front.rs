@@ -5,6 +5,7 @@ pub use crate::link::{Attached, Link, Tail, Wish};
 pub use fullstop_cage::linux::{
     Heard, Origin, Signals, die_of, own_group, stop_self_by, watch_parent,
 };
+pub use fullstop_cage::plain;
 pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown};
 pub use fullstop_store::Frame;
 

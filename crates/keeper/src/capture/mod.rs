@@ -153,6 +153,11 @@ impl Capture {
             || self.tty.as_ref().is_some_and(|tty| tty.windows.owner_is_owed())
     }
 
+    /// Somebody who must miss nothing has not said that all is shown.
+    pub fn owner_is_asked(&self) -> bool {
+        self.tty.as_deref().is_some_and(Tty::owner_is_asked)
+    }
+
     /// How much waits to be read.
     fn waiting(&self) -> u64 {
         let pipes: u64 = self.pipes.iter().map(Channel::waiting).sum();
@@ -161,7 +166,7 @@ impl Capture {
 
     pub fn captured(&self) -> Vec<Captured> {
         let pipes = self.pipes.iter().map(Channel::captured);
-        pipes.chain(self.tty.iter().map(|tty| tty.log.captured())).collect()
+        pipes.chain(self.tty.iter().map(|tty| tty.captured())).collect()
     }
 
     /// Who else holds what has not come to its end.
@@ -189,9 +194,11 @@ impl Capture {
 
     /// Whoever held it before has found owners that cannot be written.
     pub fn know_refused(&mut self, output: &[Captured]) {
-        for pipe in &mut self.pipes {
-            let told = output.iter().find(|captured| captured.stream == pipe.stream);
-            let _ = told.filter(|it| it.refusal.is_some()).map(|it| pipe.is_refused(it));
+        for captured in output.iter().filter(|captured| captured.refusal.is_some()) {
+            let pipes = self.pipes.iter_mut().filter(|pipe| pipe.stream == captured.stream);
+            pipes.for_each(|pipe| pipe.is_refused(captured));
+            let tty = self.tty.as_mut().filter(|_| captured.stream == Stream::Tty);
+            let _ = tty.map(|tty| tty.is_refused(captured));
         }
     }
 

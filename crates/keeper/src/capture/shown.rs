@@ -22,7 +22,15 @@ impl Shown {
     /// From here on nothing is shown; `why`: it was refused.
     pub fn ends(&mut self, bytes: u64, why: Option<Errno>) {
         self.bytes.get_or_insert(bytes);
-        self.refusal = self.refusal.take().or(why.map(|why| plain(&why.into())));
+        if let Some(why) = why {
+            self.refusal.get_or_insert(plain(&why.into()));
+        }
+    }
+
+    /// A window that cannot be written has shown so much.
+    pub fn refused(&mut self, bytes: u64, why: String) {
+        self.bytes.get_or_insert(bytes);
+        self.refusal.get_or_insert(why);
     }
 
     /// Whether it was refused, once.

@@ -48,9 +48,10 @@ impl Keeper<'_> {
     /// Moves the output on, and what was typed into windows.
     pub(super) fn take_output(&mut self) {
         let Some(capture) = &mut self.capture else { return };
-        let came = capture.turn();
+        let mut came = capture.turn();
         if let (Some(tty), Some(feed)) = (&mut capture.tty, &mut self.engine.feed) {
             let typed = tty.hear(feed.room());
+            came.refused |= tty.refused_now();
             if !typed.is_empty() {
                 feed.input(&typed);
             }
