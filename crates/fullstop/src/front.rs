@@ -2,6 +2,7 @@
 //! of the line to a keeper. It is for the command `fullstop`; nothing here is stable.
 
 pub use crate::link::{Attached, Link, Tail, Wish};
+pub use crate::send::Sender;
 pub use fullstop_cage::linux::{
     Heard, Origin, Signals, die_of, own_group, stop_self_by, watch_parent,
 };
