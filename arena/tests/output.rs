@@ -28,6 +28,7 @@ mod output {
     pub mod secrets;
     pub mod stdin;
     pub mod tools;
+    pub mod unwritable;
 }
 
 fn main() -> ExitCode {
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
             output::killed::register,
             output::caps::register,
             output::disk::register,
+            output::unwritable::register,
             output::drain::register,
             output::deaf::register,
             output::clocks::register,

@@ -34,6 +34,7 @@ mod pty {
     pub mod flood;
     pub mod leaks;
     pub mod limits;
+    pub mod owner;
     pub mod prefix;
     pub mod programs;
     pub mod starting;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
             pty::starting::register,
             pty::prefix::register,
             pty::ends::register,
+            pty::owner::register,
             pty::attach::register,
             pty::attached::register,
             pty::detach::register,

@@ -27,6 +27,7 @@ pub const TESTS: &[Need] = &[
     need("nano", "nano", "another editor there"),
     need("less", "less", "a pager there"),
     need("htop", "htop", "a monitor there"),
+    need("tmux", "tmux", "a terminal with a mind of its own around it"),
     need("zsh", "zsh", "the completions for zsh"),
     need("fish", "fish", "the completions for fish"),
     need("groff", "groff-base", "the man pages"),

@@ -17,6 +17,7 @@ pub fn register(registry: &mut Registry) {
         ("file", file),
         ("missing", missing),
         ("nobody-reads", nobody_reads),
+        ("how-much-arrived", how_much_arrived),
         ("not-a-pipe", not_a_pipe),
     ] {
         add(registry, &format!("stdin::{name}"), &ANYWHERE, &[], play);
@@ -163,5 +164,28 @@ fn fifo(world: &mut World, place: Place) -> Outcome {
         }
         world.wait(&asked.spawned, LONG)?;
     }
+    all_clean(world)
+}
+
+/// A command that does not read all: it is told how much has arrived, over all of stdin.
+fn how_much_arrived(world: &mut World, place: Place) -> Outcome {
+    let _go = Lines::create(world, "go")?;
+    let reads = "read go < go; exec cat > got";
+    let id = start(world, place, &["--stdin", "pipe"], &["sh", "-c", reads])?;
+    let path = world.dir().join("data");
+    fs::write(&path, noise(1 << 20, 9)).context("data")?;
+    let from = File::open(&path).context("data")?;
+    let words = ["send", &id, "-", "--timeout", "100ms"];
+    let asked = ask_with(world, place, &words, |command| {
+        command.stdin(from);
+    })?;
+    let said = asked.hear(world, LONG)?;
+    said.expect_one_line(124, "bytes were sent")?;
+    tell(world, place, &["close-stdin", &id])?;
+    fs::write(world.dir().join("go"), "now\n").context("go")?;
+    over(world, place, &id)?.0.expect(0)?;
+    let arrived = fs::metadata(world.dir().join("got")).context("got")?.len();
+    let told = format!("; {arrived} of ");
+    ensure!(said.err.contains(&told), "{arrived} bytes have arrived: {}", said.err);
     all_clean(world)
 }

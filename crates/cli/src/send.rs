@@ -1,7 +1,8 @@
 //! `send` and `close-stdin`.
 
 use crate::fail::Fail;
-use fullstop::{Run, Runs, blocking};
+use fullstop::front::Sender;
+use fullstop::{Runs, blocking};
 use fullstop_cli::args::SendOptions;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
@@ -12,22 +13,23 @@ const CHUNK: usize = 64 * 1024;
 
 pub fn send(options: &SendOptions) -> Result<(), Fail> {
     let run = Runs::open()?.find(&options.id)?;
+    let mut sender = Sender::new(&run, options.timeout);
     if options.text == ["-"] {
-        send_stdin(&run, options)?;
+        send_stdin(&mut sender)?;
     } else {
         let text = options.text.join(OsStr::new(" "));
-        blocking::wait(run.send_within(text.as_bytes(), options.timeout))?;
+        blocking::wait(sender.send(text.as_bytes()))?;
     }
-    Ok(blocking::wait(run.send_keys(&options.keys, options.timeout))?)
+    Ok(blocking::wait(sender.send_keys(&options.keys))?)
 }
 
 /// As it comes, so that it may come from something that goes on.
-fn send_stdin(run: &Run, options: &SendOptions) -> Result<(), Fail> {
+fn send_stdin(sender: &mut Sender<'_>) -> Result<(), Fail> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match io::stdin().read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(length) => blocking::wait(run.send_within(&buffer[..length], options.timeout))?,
+            Ok(length) => blocking::wait(sender.send(&buffer[..length]))?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(format!("cannot read stdin: {error}").into()),
         }

@@ -66,6 +66,9 @@ fn text(run: &Run) -> Result<String, Fail> {
         for captured in &report.output {
             let why = captured.failure.iter();
             why.for_each(|why| line("log", format!("{} ends early: {why}", captured.stream)));
+            let (stream, unshown) = (captured.stream, bytes(captured.unshown));
+            let why = captured.refusal.iter();
+            why.for_each(|why| line("not shown", format!("{unshown} of {stream}: {why}")));
         }
         if report.drained == Some(false) && report.holders.is_empty() {
             line("held by", "somebody who cannot be seen from here".to_owned());

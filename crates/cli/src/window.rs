@@ -4,6 +4,7 @@
 mod errand;
 mod face;
 mod glass;
+mod other_screen;
 mod pane;
 mod stopping;
 mod tty;
@@ -12,7 +13,7 @@ pub use face::{Left, Role, Window};
 
 use crate::fail::{Fail, complain};
 use crate::run::command;
-use fullstop::front::{Origin, name_living, watch_parent};
+use fullstop::front::{Origin, name_living, name_unshown, watch_parent};
 use fullstop::{Ending, HostPolicy, Loudness, Report, Run, Sink, Verdict, blocking};
 use fullstop_cli::args::RunOptions;
 use rustix::fs::{Mode, OFlags, open};
@@ -37,7 +38,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     if let Some(report) = options.report.take() {
         options.report = Some(std::path::absolute(report)?.into());
     }
-    let run = blocking::start(command(options)?)?;
+    let run = blocking::wait(command(options)?.start_for_window())?;
     let mut window = Window::open(&run, Role::Owner, &keys)?;
     window.watch_host(host);
     match window.stay()? {
@@ -104,6 +105,7 @@ fn tell(report: &Report, loudness: Loudness) {
         complain(error);
     }
     name_the_living(report);
+    name_unshown(&report.id, &report.output).iter().for_each(complain);
 }
 
 /// Who could not be killed, or was let go.

@@ -134,6 +134,7 @@ pub struct Taken {
 ///
 /// let out: Captured = serde_json::from_str(r#"{"stream": "out", "bytes": 12}"#)?;
 /// assert_eq!((out.bytes, out.cut, out.failure), (12, 0, None));
+/// assert_eq!((out.unshown, out.refusal), (0, None));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +148,13 @@ pub struct Captured {
     /// Why the log ended before the output did.
     #[serde(default)]
     pub failure: Option<String>,
+    /// How much of it was not shown to the owner: what `run --log` was given as stdout or
+    /// stderr, or the window of `run --pty`.
+    #[serde(default)]
+    pub unshown: u64,
+    /// Why the owner could not be written; nothing, if it left or was not waited for.
+    #[serde(default)]
+    pub refusal: Option<String>,
 }
 
 /// A stranger that holds a run's output open.

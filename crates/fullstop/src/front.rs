@@ -2,10 +2,12 @@
 //! of the line to a keeper. It is for the command `fullstop`; nothing here is stable.
 
 pub use crate::link::{Attached, Link, Tail, Wish};
+pub use crate::send::Sender;
 pub use fullstop_cage::linux::{
     Heard, Origin, Signals, die_of, own_group, stop_self_by, watch_parent,
 };
-pub use fullstop_keeper::{SANE, name_living};
+pub use fullstop_cage::plain;
+pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown};
 pub use fullstop_store::Frame;
 
 use crate::error::Result;

@@ -108,6 +108,11 @@ impl Link {
         self.unsent.extend(Frame::Resize(size.within_reason()).encode());
     }
 
+    /// How much was shown, and why it cannot be more.
+    pub fn tell_shown(&mut self, bytes: u64, refusal: Option<String>) {
+        self.unsent.extend(Frame::Shown { bytes, refusal }.encode());
+    }
+
     /// How much waits to be sent.
     pub fn unsent(&self) -> usize {
         self.unsent.len()

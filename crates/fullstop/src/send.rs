@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::keys::Key;
 use crate::run::Run;
 use crate::stop::{Accepted, accept};
+use fullstop_core::duration;
 use fullstop_store::{FULL, Request, Stdin, Streams};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -36,32 +37,12 @@ impl Run {
     /// As [`Run::send`], but each time the command does not read, it is waited for so
     /// long.
     pub async fn send_within(&self, input: &[u8], patience: Duration) -> Result<()> {
-        self.reads()?;
-        for (at, piece) in input.chunks(PIECE).enumerate() {
-            let text = OsStr::from_bytes(piece).to_owned().into();
-            let request = Request::Send { generation: self.generation(), text };
-            let until = Instant::now() + patience;
-            while let Err(error) = self.give(&request).await {
-                match error {
-                    Error::Refused(why) if why.contains(FULL) => {
-                        if Instant::now() >= until {
-                            return Err(unread(self, at * PIECE, input.len(), patience));
-                        }
-                    }
-                    other => return Err(other),
-                }
-                sleep(TRY_EVERY).await;
-            }
-        }
-        Ok(())
+        Sender::new(self, patience).send(input).await
     }
 
     /// Types these keys.
     pub async fn send_keys(&self, keys: &[Key], patience: Duration) -> Result<()> {
-        let terminal = self.reads()?.terminal().is_some();
-        let bytes = |key| if terminal { Key::typed(key) } else { Key::piped(key) };
-        let input: Vec<u8> = keys.iter().flat_map(bytes).copied().collect();
-        self.send_within(&input, patience).await
+        Sender::new(self, patience).send_keys(keys).await
     }
 
     /// The end of its input, behind whatever was sent.
@@ -92,11 +73,70 @@ impl Run {
     }
 }
 
-fn unread(run: &Run, sent: usize, all: usize, patience: Duration) -> Error {
-    let (id, time) = (run.id(), fullstop_core::duration::format(patience));
-    Error::TimedOut(format!(
-        "run {id} has not read its input for {time}; {sent} of {all} bytes were sent"
-    ))
+/// Sends input that comes in parts, and knows how much of all of it has arrived.
+#[derive(Debug)]
+pub struct Sender<'r> {
+    run: &'r Run,
+    patience: Duration,
+    /// How much has arrived.
+    sent: usize,
+    /// How much was to be sent so far.
+    given: usize,
+}
+
+impl<'r> Sender<'r> {
+    pub fn new(run: &'r Run, patience: Duration) -> Sender<'r> {
+        Sender { run, patience, sent: 0, given: 0 }
+    }
+
+    pub async fn send(&mut self, input: &[u8]) -> Result<()> {
+        self.run.reads()?;
+        self.given += input.len();
+        for piece in input.chunks(PIECE) {
+            self.send_piece(piece).await?;
+            self.sent += piece.len();
+        }
+        Ok(())
+    }
+
+    pub async fn send_keys(&mut self, keys: &[Key]) -> Result<()> {
+        let terminal = self.run.reads()?.terminal().is_some();
+        let bytes = |key| if terminal { Key::typed(key) } else { Key::piped(key) };
+        let input: Vec<u8> = keys.iter().flat_map(bytes).copied().collect();
+        self.send(&input).await
+    }
+
+    async fn send_piece(&self, piece: &[u8]) -> Result<()> {
+        let text = OsStr::from_bytes(piece).to_owned().into();
+        let request = Request::Send { generation: self.run.generation(), text };
+        let until = Instant::now() + self.patience;
+        while let Err(error) = self.run.give(&request).await {
+            match error {
+                Error::Refused(why) if why.contains(FULL) => {
+                    if Instant::now() >= until {
+                        let (id, time) = (self.run.id(), duration::format(self.patience));
+                        let why = format!("run {id} has not read its input for {time}");
+                        return Err(Error::TimedOut(self.with_count(&why)));
+                    }
+                }
+                Error::Refused(why) => return Err(Error::Refused(self.with_count_if_any(why))),
+                Error::Unfit(why) => return Err(Error::Unfit(self.with_count_if_any(why))),
+                other => return Err(other),
+            }
+            sleep(TRY_EVERY).await;
+        }
+        Ok(())
+    }
+
+    fn with_count(&self, why: &str) -> String {
+        let Sender { sent, given, .. } = self;
+        format!("{why}; {sent} of {given} bytes were sent")
+    }
+
+    /// Whoever has sent nothing has nothing to ask about.
+    fn with_count_if_any(&self, why: String) -> String {
+        if self.sent > 0 { self.with_count(&why) } else { why }
+    }
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ impl Window {
                         let report = serde_json::from_slice(&json).map_err(strange)?;
                         self.glass = Glass::Over(Box::new(report));
                     }
-                    Some(Frame::Resize(_)) => {}
+                    Some(Frame::Resize(_) | Frame::All | Frame::Shown { .. }) => {}
                     None => self.glass = Glass::Nobody,
                 },
                 Glass::Nobody => match Link::open_again(&self.run, self.wish).await? {

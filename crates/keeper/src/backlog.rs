@@ -16,6 +16,14 @@ pub struct Backlog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
+/// What waited was refused, and is thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub why: Errno,
+    /// How much of it was not written.
+    pub unwritten: usize,
+}
+
 impl Backlog {
     pub fn len(&self) -> usize {
         self.bytes.len() - self.done
@@ -34,12 +42,17 @@ impl Backlog {
     }
 
     /// Writes as much as there is room for, at most `step` bytes at a time.
-    pub fn write(&mut self, to: impl AsFd, step: usize) -> Result<(), Gone> {
+    pub fn write(&mut self, to: impl AsFd, step: usize) -> Result<(), Refused> {
         self.write_by(step, |bytes| rustix::io::write(&to, bytes))
     }
 
     /// The same to a socket, which need not be told not to block.
     pub fn send(&mut self, to: impl AsFd) -> Result<(), Gone> {
+        self.try_send(to).map_err(|_| Gone)
+    }
+
+    /// The same, where it matters why.
+    pub fn try_send(&mut self, to: impl AsFd) -> Result<(), Refused> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         self.write_by(usize::MAX, |bytes| send(&to, bytes, flags))
     }
@@ -49,16 +62,17 @@ impl Backlog {
         &mut self,
         step: usize,
         mut write: impl FnMut(&[u8]) -> Result<usize, Errno>,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), Refused> {
         while !self.is_empty() {
             let end = self.bytes.len().min(self.done.saturating_add(step));
             match write(&self.bytes[self.done..end]) {
                 Ok(0) | Err(Errno::AGAIN) => break,
                 Ok(written) => self.done += written,
                 Err(Errno::INTR) => {}
-                Err(_) => {
+                Err(why) => {
+                    let unwritten = self.len();
                     self.clear();
-                    return Err(Gone);
+                    return Err(Refused { why, unwritten });
                 }
             }
         }
@@ -114,7 +128,9 @@ mod tests {
     fn who_is_gone_is_owed_nothing() {
         let mut backlog = Backlog::default();
         backlog.push(b"anything");
-        assert_eq!(backlog.write_by(4, |_| Err(Errno::PIPE)), Err(Gone));
+        let mut room = [Ok(3), Err(Errno::PIPE)].into_iter();
+        let refused = backlog.write_by(4, |_| room.next().unwrap_or(Ok(0)));
+        assert_eq!(refused, Err(Refused { why: Errno::PIPE, unwritten: 5 }));
         assert!(backlog.is_empty());
     }
 }

@@ -3,10 +3,12 @@
 use crate::lifeline::Outcome;
 use fullstop_cage::linux::{die_of, leave};
 use fullstop_core::machine::{Leader, State};
-use fullstop_core::report::{Report, Verdict};
+use fullstop_core::report::{Captured, Report, Verdict};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Reason};
 
+/// What programs return whose output cannot be written.
+pub const UNSHOWN: u8 = 1;
 pub const STUCK: u8 = 120;
 pub const TIMED_OUT: u8 = 124;
 pub const FAILED: u8 = 125;
@@ -56,11 +58,27 @@ impl Ending {
     ///     "proof": "no-children", "started_at": 1800000000000, "elapsed_ms": 3
     /// }"#)?;
     /// assert_eq!(Ending::of_report(&report), Ending::Code(1));
+    /// report.exit = Some(fullstop_core::words::Exit::Code(0));
+    /// assert_eq!(Ending::of_report(&report), Ending::Code(0));
+    /// let out = r#"{"stream": "out", "bytes": 9, "unshown": 4, "refusal": "no space left"}"#;
+    /// report.output.push(serde_json::from_str(out)?);
+    /// assert_eq!(Ending::of_report(&report), Ending::Code(1));
     /// report.reason = fullstop_core::words::Reason::IdleTimeout;
     /// assert_eq!(Ending::of_report(&report), Ending::Code(124));
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn of_report(report: &Report) -> Ending {
+        Ending::of_run(report).unless_refused(&report.output)
+    }
+
+    /// A command that succeeded would not have, had it written by itself to what cannot
+    /// be written.
+    pub(crate) fn unless_refused(self, output: &[Captured]) -> Ending {
+        let refused = output.iter().any(|stream| stream.refusal.is_some());
+        if refused && self == Ending::Code(0) { Ending::Code(UNSHOWN) } else { self }
+    }
+
+    fn of_run(report: &Report) -> Ending {
         match (report.state, report.reason, report.exit) {
             (Verdict::Stuck, ..) => Ending::Code(STUCK),
             (_, reason, _) if reason.is_timeout() => Ending::Code(TIMED_OUT),

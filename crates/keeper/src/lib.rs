@@ -24,6 +24,7 @@ mod sink;
 mod spec;
 pub mod sweep;
 mod terminal;
+mod unshown;
 
 pub use ending::Ending;
 pub use front::run;
@@ -31,4 +32,5 @@ pub use living::name_living;
 pub use secret::wipe;
 pub use sink::Sink;
 pub use spec::{Ground, HostPolicy, Loudness, Secret, Spec};
-pub use terminal::SANE;
+pub use terminal::{LEAVE_OTHER_SCREEN, SANE};
+pub use unshown::name_unshown;

@@ -2,7 +2,7 @@
 //! hold. Its closing is itself a message: the other side is dead.
 
 use fullstop_core::machine::{Ask, State};
-use fullstop_core::report::{CageKind, Member, Taken};
+use fullstop_core::report::{CageKind, Captured, Member, Taken};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Stream;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -44,6 +44,9 @@ pub enum ToGuard {
     LeaderStopped(Signal),
     /// That stream has come to its end, or nobody wants it.
     StreamOver(Stream),
+    /// An owner of the output cannot be written. Said when that is found, and again once
+    /// it is known how much was not shown.
+    Unshown(Vec<Captured>),
     /// Said before the report is written, so that no death in between can turn a
     /// run that is over into one that has to be ended.
     Outcome(Outcome),

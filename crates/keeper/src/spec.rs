@@ -84,6 +84,9 @@ pub enum Ground {
     Aside,
     /// Apart from it, writing to logs in the run's directory.
     Back,
+    /// Apart from it, on a terminal of its own, on which it is about to open a window:
+    /// `fullstop run --pty`.
+    Window,
 }
 
 /// What the host's death means.

@@ -11,11 +11,14 @@ use rustix::termios::{
 };
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-/// Leaves the alternate screen, shows the cursor, ends mouse reports, bracketed
-/// paste and application keys, resets colours. Leaving a screen restores the cursor
-/// that was saved for the other one, even if the other one is shown already: so the
-/// cursor is saved first.
-pub const SANE: &[u8] = b"\x1b7\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\
+/// Leaves the alternate screen. That restores the cursor that was saved for the other
+/// one, even if the other one is shown already: so the cursor is saved first. Some
+/// terminals (tmux) keep that cursor elsewhere, and move it nevertheless.
+pub const LEAVE_OTHER_SCREEN: &[u8] = b"\x1b7\x1b[?1049l";
+
+/// Shows the cursor, ends mouse reports, bracketed paste and application keys, resets
+/// colours.
+pub const SANE: &[u8] = b"\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\
 \x1b[?2004l\x1b[?1l\x1b>\x1b[0m";
 
 #[derive(Debug)]
@@ -109,7 +112,8 @@ impl Terminal {
         });
         if changed && self.in_foreground() {
             let _ = tcsetattr(&self.tty, OptionalActions::Now, found);
-            let _ = rustix::io::write(&self.tty, SANE);
+            // What the command has written was not ours to see.
+            let _ = rustix::io::write(&self.tty, &[LEAVE_OTHER_SCREEN, SANE].concat());
         }
     }
 

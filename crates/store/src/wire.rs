@@ -117,6 +117,12 @@ pub enum Frame {
     /// From the keeper: the screen as it is now, whatever was shown before. The
     /// number of bytes of `tty.log` that it stands for.
     Screen { offset: u64, bytes: Vec<u8> },
+    /// From the keeper to the window the run was started from: that was all of it, and
+    /// it is to be answered by [`Frame::Shown`] once it was shown.
+    All,
+    /// From the window the run was started from: so many bytes were shown; `refusal`:
+    /// why it cannot show more.
+    Shown { bytes: u64, refusal: Option<String> },
     /// From the keeper: over, or stuck; the report as JSON.
     Report(Vec<u8>),
 }
@@ -124,6 +130,8 @@ pub enum Frame {
 const BYTES: u8 = b'b';
 const RESIZE: u8 = b'r';
 const SCREEN: u8 = b's';
+const ALL: u8 = b'a';
+const SHOWN: u8 = b'w';
 const REPORT: u8 = b'e';
 const HEAD: usize = 5;
 /// A screen of the largest size, each character in a colour of its own, and no more.
@@ -137,6 +145,11 @@ impl Frame {
                 frame(RESIZE, &[&size.rows.to_be_bytes(), &size.cols.to_be_bytes()])
             }
             Frame::Screen { offset, bytes } => frame(SCREEN, &[&offset.to_be_bytes(), bytes]),
+            Frame::All => frame(ALL, &[]),
+            Frame::Shown { bytes, refusal } => {
+                let why = refusal.as_deref().unwrap_or_default();
+                frame(SHOWN, &[&bytes.to_be_bytes(), why.as_bytes()])
+            }
             Frame::Report(json) => frame(REPORT, &[json]),
         }
     }
@@ -146,6 +159,12 @@ impl Frame {
         match kind {
             BYTES => Ok(Frame::Bytes(body.to_vec())),
             REPORT => Ok(Frame::Report(body.to_vec())),
+            ALL => Ok(Frame::All),
+            SHOWN => {
+                let (bytes, why) = body.split_first_chunk().ok_or_else(short)?;
+                let refusal = (!why.is_empty()).then(|| String::from_utf8_lossy(why).into_owned());
+                Ok(Frame::Shown { bytes: u64::from_be_bytes(*bytes), refusal })
+            }
             RESIZE => match *body {
                 [r1, r0, c1, c0] => Ok(Frame::Resize(Size {
                     rows: u16::from_be_bytes([r1, r0]),

@@ -8,7 +8,7 @@ use super::stopping::Stopping;
 use super::tty::{Tty, is_ours, size};
 use crate::fail::Fail;
 use fullstop::front::{Cause, Origin, Signals, Wish, stop_self_by};
-use fullstop::{Exit, Reason, Report, Run, Signal, blocking};
+use fullstop::{Exit, Reason, Report, Run, Signal, Stream, blocking};
 use fullstop_cli::detach::{Detach, HELD_FOR, Keys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -47,6 +47,8 @@ pub struct Window<'r> {
     /// Readable when whoever started us is dead, if that matters.
     host: Option<OwnedFd>,
     stopping: Stopping,
+    /// The keeper knows that nothing more can be shown.
+    refusal_told: bool,
 }
 
 struct Keyboard {
@@ -78,6 +80,7 @@ impl<'r> Window<'r> {
             signals,
             host: None,
             stopping: Stopping::No,
+            refusal_told: false,
         };
         window.take_terminal();
         Ok(window)
@@ -90,7 +93,10 @@ impl<'r> Window<'r> {
 
     /// Stays until the run is over, or the window is left.
     pub fn stay(mut self) -> Result<Left, Fail> {
-        let left = self.turns()?;
+        let mut left = self.turns()?;
+        if let Left::Over(report) = &mut left {
+            self.mark_unshown(report);
+        }
         let by_itself = matches!(&left, Left::Over(report) if left_by_itself(report));
         self.give_terminal_back(!by_itself);
         Ok(left)
@@ -102,6 +108,7 @@ impl<'r> Window<'r> {
                 return Ok(left);
             }
             self.hear_keeper()?;
+            self.tell_shown();
             self.stopping.look()?;
             if let Some(report) = self.glass.end().filter(|it| it.reason != Reason::Exited) {
                 self.stopping.is_over(Box::new(report.clone()));
@@ -188,6 +195,28 @@ impl<'r> Window<'r> {
             }
         }
         Ok(())
+    }
+
+    /// What the keeper must know for its report: when all is shown that it has asked
+    /// for, and at once when nothing more can be.
+    fn tell_shown(&mut self) {
+        let refusal = self.pane.refusal().cloned();
+        let news = refusal.is_some() && !self.refusal_told;
+        if news || (self.glass.is_asked() && self.pane.is_empty()) {
+            self.refusal_told = refusal.is_some();
+            self.glass.tell_shown(self.pane.shown(), refusal);
+        }
+    }
+
+    /// A keeper that was killed could not write down what it was told.
+    fn mark_unshown(&self, report: &mut Report) {
+        let tty = report.output.iter_mut().find(|output| output.stream == Stream::Tty);
+        if let (Some(why), Some(tty)) = (self.pane.refusal(), tty)
+            && tty.refusal.is_none()
+        {
+            tty.unshown = tty.bytes.saturating_sub(self.pane.shown());
+            tty.refusal = Some(why.clone());
+        }
     }
 
     /// A terminal that is not taken is somebody else's.

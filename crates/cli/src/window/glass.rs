@@ -21,6 +21,8 @@ pub struct Glass {
     behind: Behind,
     /// How much of the terminal's log was shown.
     shown: u64,
+    /// The keeper wants to know when all is shown.
+    asked: bool,
 }
 
 enum Behind {
@@ -57,7 +59,7 @@ impl Glass {
                 return Err(format!("run {id} is over; fullstop show {id} tells how").into());
             }
         };
-        Ok(Glass { run: run.clone(), wish, behind, shown: 0 })
+        Ok(Glass { run: run.clone(), wish, behind, shown: 0, asked: false })
     }
 
     /// What is to be shown next, if there is anything by now.
@@ -104,7 +106,8 @@ impl Glass {
                 let report = serde_json::from_slice(&json).map_err(strange)?;
                 self.behind = Behind::Over(Box::new(report));
             }
-            Some(Frame::Resize(_)) => {}
+            Some(Frame::All) => self.asked = true,
+            Some(Frame::Resize(_) | Frame::Shown { .. }) => {}
             None => self.connect_again()?,
         }
         Ok(None)
@@ -186,6 +189,20 @@ impl Glass {
         self.wish.size = Some(size);
         if let Behind::Keeper(link) = &mut self.behind {
             link.resize(size);
+        }
+        self.flush();
+    }
+
+    /// Whether the keeper waits for all to be shown.
+    pub fn is_asked(&self) -> bool {
+        self.asked
+    }
+
+    /// So much was shown; `refusal`: why it cannot be more.
+    pub fn tell_shown(&mut self, bytes: u64, refusal: Option<String>) {
+        self.asked = false;
+        if let Behind::Keeper(link) = &mut self.behind {
+            link.tell_shown(bytes, refusal);
         }
         self.flush();
     }

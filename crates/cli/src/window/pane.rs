@@ -1,7 +1,8 @@
 //! Where a window shows things: stdout, which may be slow, or not read at all.
 
+use super::other_screen::OtherScreen;
 use fullstop::Signal;
-use fullstop::front::SANE;
+use fullstop::front::{LEAVE_OTHER_SCREEN, SANE, plain};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, write};
 use std::collections::VecDeque;
@@ -23,8 +24,20 @@ pub struct Pane {
     own: Option<OwnedFd>,
     is_terminal: bool,
     unwritten: VecDeque<u8>,
-    /// Nobody can see it any more, and the signal that says so.
-    gone: Option<Signal>,
+    /// How much was written.
+    shown: u64,
+    /// Nobody can see it any more.
+    lost: Option<Lost>,
+    other_screen: OtherScreen,
+}
+
+/// Why nothing more can be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The terminal is gone, or the reader of the pipe, and the signal that says so.
+    Gone(Signal),
+    /// It cannot be written, as a file on a full disk: here is why.
+    Refused(String),
 }
 
 impl Pane {
@@ -32,11 +45,32 @@ impl Pane {
         let is_terminal = io::stdout().is_terminal();
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let own = is_terminal.then(|| open("/proc/self/fd/1", flags, Mode::empty()).ok()).flatten();
-        Pane { own, is_terminal, unwritten: VecDeque::new(), gone: None }
+        Pane {
+            own,
+            is_terminal,
+            unwritten: VecDeque::new(),
+            shown: 0,
+            lost: None,
+            other_screen: OtherScreen::default(),
+        }
     }
 
     pub fn gone(&self) -> Option<Signal> {
-        self.gone
+        match self.lost {
+            Some(Lost::Gone(signal)) => Some(signal),
+            _ => None,
+        }
+    }
+
+    pub fn refusal(&self) -> Option<&String> {
+        match &self.lost {
+            Some(Lost::Refused(why)) => Some(why),
+            _ => None,
+        }
+    }
+
+    pub fn shown(&self) -> u64 {
+        self.shown
     }
 
     pub fn is_empty(&self) -> bool {
@@ -48,7 +82,7 @@ impl Pane {
     }
 
     pub fn show(&mut self, bytes: &[u8]) {
-        if self.gone.is_none() {
+        if self.lost.is_none() {
             self.unwritten.extend(bytes);
         }
     }
@@ -68,12 +102,18 @@ impl Pane {
         let (next, _) = self.unwritten.as_slices();
         match write(self.as_fd(), &next[..next.len().min(chunk)]) {
             Ok(written) => {
+                self.other_screen.pass(&next[..written]);
                 self.unwritten.drain(..written);
+                self.shown += written as u64;
                 written > 0
             }
             Err(Errno::INTR | Errno::AGAIN) => false,
             Err(errno) => {
-                self.gone = Some(if errno == Errno::PIPE { Signal::PIPE } else { Signal::HUP });
+                self.lost = Some(match errno {
+                    Errno::PIPE | Errno::CONNRESET => Lost::Gone(Signal::PIPE),
+                    _ if self.is_terminal => Lost::Gone(Signal::HUP),
+                    _ => Lost::Refused(plain(&errno.into())),
+                });
                 self.unwritten.clear();
                 false
             }
@@ -81,10 +121,14 @@ impl Pane {
     }
 
     /// Whatever was going on, the terminal is fit for a shell again. Not waited for.
-    pub fn reset(&self) {
-        if self.is_terminal && self.gone.is_none() {
-            let _ = write(self.as_fd(), SANE);
+    pub fn reset(&mut self) {
+        if !self.is_terminal || self.lost.is_some() {
+            return;
         }
+        // A terminal that does not show it may put its cursor where it was when it last did.
+        let leave = std::mem::take(&mut self.other_screen).is_shown();
+        let leave = if leave { LEAVE_OTHER_SCREEN } else { b"" };
+        let _ = write(self.as_fd(), &[leave, SANE].concat());
     }
 }
 

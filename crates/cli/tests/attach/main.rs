@@ -49,10 +49,24 @@ fn keys_go_in_bytes_come_out_and_the_keys_to_leave_leave() {
     assert_eq!(client.typed(3), b"bye");
     assert_eq!(client.next(), None, "the window is gone");
     assert_eq!(started.code(), Some(0));
-    let last = tty.expect(&format!("detached; fullstop attach {}", keeper.id()));
-    assert!(last.windows(8).any(|part| part == b"\x1b[?1049l"), "out of any full screen");
+    tty.expect(&format!("detached; fullstop attach {}", keeper.id()));
     assert_eq!(tty.modes().local_modes, before.local_modes, "{FOUND}");
     assert_eq!(tty.modes().output_modes, before.output_modes, "{FOUND}");
+}
+
+#[test]
+fn a_full_screen_is_left_and_nothing_else_is() {
+    for (shown, full) in [("\x1b[?1049hthere", true), ("\x1b[?1049h\x1b[?1049lthere", false)] {
+        let keeper = Keeper::new();
+        let (mut tty, mut started, mut client, _) = attached(&keeper, &[]);
+        client.say(&Frame::Bytes(shown.into()));
+        tty.expect(shown);
+        tty.type_bytes(b"\x1c\x1c");
+        assert_eq!(started.code(), Some(0));
+        let last = tty.expect(&format!("detached; fullstop attach {}", keeper.id()));
+        let left = last.windows(8).any(|part| part == b"\x1b[?1049l");
+        assert_eq!(left, full, "{:?}", last.escape_ascii().to_string());
+    }
 }
 
 #[test]

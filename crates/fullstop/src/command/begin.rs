@@ -35,6 +35,13 @@ impl Command {
         self.begin(Ground::Back).await
     }
 
+    /// Runs it on a terminal of its own, and keeps what it writes for the window that this
+    /// program is about to open. For the command `fullstop`; not stable.
+    #[doc(hidden)]
+    pub async fn start_for_window(self) -> Result<Run> {
+        self.begin(Ground::Window).await
+    }
+
     async fn begin(self, ground: Ground) -> Result<Run> {
         let mut runs = self.runs.clone().map_or_else(Runs::open, Ok)?;
         if let Some(keeper) = &self.keeper {

@@ -106,6 +106,30 @@ fn a_command_that_does_not_read_is_given_up_on() {
     keeper.join().expect("played");
 }
 
+/// `fullstop send ID -` reads its input in parts, and `send ID text --enter` has two.
+#[test]
+fn what_arrived_is_counted_over_all_parts() {
+    let played = Played::new("send-parts", piped());
+    let part = vec![b'x'; 2 * PIECE];
+    let accepted = vec![played.accepted(); 3];
+    let keeper = played.keeper([accepted, vec![refused(FULL)]].concat());
+    let mut sender = Sender::new(&played.run, Duration::ZERO);
+    blocking::wait(sender.send(&part)).expect("sent");
+    let why = blocking::wait(sender.send(&part)).expect_err("unread");
+    assert!(why.to_string().ends_with("24576 of 32768 bytes were sent"), "{why}");
+    keeper.join().expect("played");
+}
+
+#[test]
+fn what_arrived_before_a_refusal_is_told_too() {
+    let played = Played::new("send-cut", piped());
+    let keeper = played.keeper(vec![played.accepted(), refused("its stdin is closed")]);
+    let why = blocking::wait(played.run.send(&vec![b'x'; PIECE + 1])).expect_err("refused");
+    assert!(matches!(why, Error::Refused(_)), "{why}");
+    assert_eq!(why.to_string(), "its stdin is closed; 8192 of 8193 bytes were sent");
+    keeper.join().expect("played");
+}
+
 #[test]
 fn another_refusal_is_final() {
     let played = Played::new("send-refused", piped());

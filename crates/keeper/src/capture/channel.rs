@@ -1,7 +1,7 @@
 //! One pipe of the command's: into the log, and to the owner if there is one.
 
-use super::owner::{Offered, Owner};
-use crate::backlog::Gone;
+use super::owner::{Lost, Offered, Owner};
+use super::shown::Shown;
 use crate::ledger::unix_us;
 use fullstop_cage::linux::now;
 use fullstop_core::report::Captured;
@@ -32,6 +32,7 @@ pub struct Channel {
     pipe: Option<OwnedFd>,
     log: Log,
     owner: Option<Owner>,
+    shown: Shown,
     /// The owner has no room.
     blocked: bool,
     /// When the pipe, which is wide since, was last full.
@@ -53,7 +54,8 @@ impl Channel {
         // Only our end: the command's writes wait as they always did.
         fcntl_setfl(&ours, OFlags::NONBLOCK)?;
         let pipe = Some(ours);
-        let channel = Channel { stream, pipe, log, owner, blocked: false, flood: None };
+        let shown = Shown::default();
+        let channel = Channel { stream, pipe, log, owner, shown, blocked: false, flood: None };
         Ok((channel, theirs))
     }
 
@@ -98,10 +100,13 @@ impl Channel {
                 Ok(0) => break,
                 Ok(moved) => bytes += moved,
                 // Whoever writes to an owner that is gone should know, as without us.
-                Err(Gone) => {
+                Err(Lost::Left { unwritten }) => {
+                    self.lose_owner(unwritten, None);
+                    self.consume(usize::try_from(self.waiting()).unwrap_or(WIDE));
                     self.close();
                     break;
                 }
+                Err(Lost::Refused { why, unwritten }) => self.lose_owner(unwritten, Some(why)),
             }
         }
         self.fit(bytes);
@@ -110,18 +115,39 @@ impl Channel {
 
     /// From here on only the log is written.
     pub fn forget_owner(&mut self) {
+        let unwritten = self.owner.as_ref().map(Owner::unwritten);
+        if let Some(unwritten) = unwritten {
+            self.lose_owner(unwritten, None);
+        }
+    }
+
+    /// The owner is shown nothing more, and was not shown so much of what was read.
+    fn lose_owner(&mut self, unwritten: usize, why: Option<Errno>) {
+        self.shown.ends(self.log.captured().bytes.saturating_sub(unwritten as u64), why);
         self.owner = None;
         self.blocked = false;
+    }
+
+    /// Somebody else who holds it has found that the owner cannot be written.
+    pub fn is_refused(&mut self, captured: &Captured) {
+        self.owner = None;
+        self.shown = Shown::of(captured);
+    }
+
+    /// Whether the owner cannot be written, once.
+    pub fn refused_now(&mut self) -> bool {
+        self.shown.refused_now()
     }
 
     /// Nobody waits for more.
     pub fn close(&mut self) {
         self.pipe = None;
-        self.forget_owner();
+        self.owner = None;
+        self.blocked = false;
     }
 
     /// Returns how much was moved.
-    fn step(&mut self) -> Result<usize, Gone> {
+    fn step(&mut self) -> Result<usize, Lost> {
         let Some(pipe) = &self.pipe else {
             if let Some(owner) = &mut self.owner {
                 owner.catch_up()?;
@@ -163,7 +189,7 @@ impl Channel {
     }
 
     /// Reads, and gives to log and owner.
-    fn give(&mut self) -> Result<usize, Gone> {
+    fn give(&mut self) -> Result<usize, Lost> {
         let (Some(pipe), Some(owner)) = (&self.pipe, &mut self.owner) else { return Ok(0) };
         let mut buffer = vec![0; USUAL];
         let length = match rustix::io::read(pipe, &mut buffer) {
@@ -223,6 +249,7 @@ impl Channel {
     }
 
     pub fn captured(&self) -> Captured {
-        self.log.captured()
+        let unwritten = self.owner.as_ref().map_or(0, Owner::unwritten);
+        self.shown.mark(self.log.captured(), unwritten)
     }
 }

@@ -59,11 +59,11 @@ impl Draining {
 
     /// Whether it is waited for an owner, who may take as long as it likes.
     fn waits_for_owner(&self, capture: &Capture) -> bool {
-        !self.wanted && capture.owner_is_behind()
+        !self.wanted && (capture.owner_is_behind() || capture.owner_is_asked())
     }
 
     pub fn is_over(&mut self, capture: &Capture, now: Moment) -> bool {
-        if capture.is_over() && !capture.owner_is_behind() {
+        if capture.is_over() && !capture.owner_is_behind() && !capture.owner_is_asked() {
             return true;
         }
         if self.waits_for_owner(capture) && (self.owed > 0 || capture.is_over()) {

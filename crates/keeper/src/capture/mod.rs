@@ -6,6 +6,7 @@
 mod channel;
 mod drain;
 mod owner;
+mod shown;
 mod tty;
 mod windows;
 
@@ -49,6 +50,8 @@ pub struct Came {
     /// Streams that have come to their end.
     pub over: Vec<Stream>,
     pub failed: Vec<(Stream, String)>,
+    /// An owner was found that cannot be written.
+    pub refused: bool,
 }
 
 impl Capture {
@@ -129,6 +132,7 @@ impl Capture {
             came.bytes += turn.bytes as u64;
             came.over.extend(turn.over.then_some(channel.stream));
             came.failed.extend(channel.failed_now().map(|why| (channel.stream, why)));
+            came.refused |= channel.refused_now();
         }
         if let Some(tty) = &mut self.tty {
             let turn = tty.turn();
@@ -149,6 +153,11 @@ impl Capture {
             || self.tty.as_ref().is_some_and(|tty| tty.windows.owner_is_owed())
     }
 
+    /// Somebody who must miss nothing has not said that all is shown.
+    pub fn owner_is_asked(&self) -> bool {
+        self.tty.as_deref().is_some_and(Tty::owner_is_asked)
+    }
+
     /// How much waits to be read.
     fn waiting(&self) -> u64 {
         let pipes: u64 = self.pipes.iter().map(Channel::waiting).sum();
@@ -157,7 +166,7 @@ impl Capture {
 
     pub fn captured(&self) -> Vec<Captured> {
         let pipes = self.pipes.iter().map(Channel::captured);
-        pipes.chain(self.tty.iter().map(|tty| tty.log.captured())).collect()
+        pipes.chain(self.tty.iter().map(|tty| tty.captured())).collect()
     }
 
     /// Who else holds what has not come to its end.
@@ -181,6 +190,16 @@ impl Capture {
     /// Whoever started the run waits no longer; what is still written is logged.
     pub fn forget_owner(&mut self) {
         self.pipes.iter_mut().for_each(Channel::forget_owner);
+    }
+
+    /// Whoever held it before has found owners that cannot be written.
+    pub fn know_refused(&mut self, output: &[Captured]) {
+        for captured in output.iter().filter(|captured| captured.refusal.is_some()) {
+            let pipes = self.pipes.iter_mut().filter(|pipe| pipe.stream == captured.stream);
+            pipes.for_each(|pipe| pipe.is_refused(captured));
+            let tty = self.tty.as_mut().filter(|_| captured.stream == Stream::Tty);
+            let _ = tty.map(|tty| tty.is_refused(captured));
+        }
     }
 
     /// That stream is over, or not wanted.
@@ -208,25 +227,77 @@ mod tests {
     use fullstop_core::id::Id;
     use fullstop_store::Store;
     use rustix::pipe::{PipeFlags, pipe_with};
+    use std::path::PathBuf;
 
-    #[test]
-    fn an_owner_that_never_reads_costs_the_log_nothing() {
-        let name = format!("fullstop-keeper-capture-{}", std::process::id());
+    /// A pipe with this owner, its end, and where its log is.
+    fn captured_for(name: &str, owner: BorrowedFd<'_>) -> (Capture, OwnedFd, PathBuf) {
+        let name = format!("fullstop-keeper-capture-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let store = Store::at(&path).expect("a store");
         let run = store.create(&Id::new(1_800_000_000_000, 7)).expect("a run");
         let log = run.log(Stream::Out, None).expect("a log");
+        let owner = Owner::of(owner).expect("an owner");
+        let (channel, end) = Channel::new(Stream::Out, log, Some(owner)).expect("a channel");
+        (Capture { pipes: vec![channel], tty: None }, end, path)
+    }
+
+    #[test]
+    fn an_owner_that_never_reads_costs_the_log_nothing() {
         let (_unread, full) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
         while rustix::io::write(&full, &[0; 4096]).is_ok() {}
-        let owner = Owner::of(full.as_fd()).expect("an owner");
-        let (channel, end) = Channel::new(Stream::Out, log, Some(owner)).expect("a channel");
-        let mut capture = Capture { pipes: vec![channel], tty: None };
+        let (mut capture, end, path) = captured_for("unread", full.as_fd());
         rustix::io::write(&end, b"last words").expect("room in its own pipe");
         assert_eq!(capture.turn().bytes, 0, "the owner has no room");
         assert!(capture.owner_is_behind() && !capture.is_over());
         capture.close();
-        assert_eq!(capture.captured()[0].bytes, 10);
+        let out = &capture.captured()[0];
+        assert_eq!((out.bytes, out.unshown, &out.refusal), (10, 10, &None));
         assert!(capture.is_over());
+        let _ = std::fs::remove_dir_all(path);
+    }
+
+    #[test]
+    fn an_owner_that_cannot_be_written_ends_nothing() {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+        let (mut capture, end, path) = captured_for("full", full.as_fd());
+        rustix::io::write(&end, b"one").expect("room");
+        assert!(capture.turn().refused);
+        assert!(!capture.is_over() && !capture.owner_is_behind());
+        rustix::io::write(&end, b" and more").expect("it is still read");
+        assert!(!capture.turn().refused, "it is told once");
+        drop(end);
+        assert_eq!(capture.turn().over, [Stream::Out]);
+        let out = capture.captured().remove(0);
+        assert_eq!((out.bytes, out.cut, out.unshown), (12, 0, 12));
+        assert_eq!(out.refusal.as_deref(), Some("no space left on device"));
+        let _ = std::fs::remove_dir_all(path);
+    }
+
+    #[test]
+    fn whoever_takes_over_knows_what_was_refused() {
+        let null = std::fs::File::options().write(true).open("/dev/null").expect("/dev/null");
+        let (mut capture, end, path) = captured_for("taken-over", null.as_fd());
+        let told = r#"[{"stream": "out", "bytes": 7, "unshown": 7, "refusal": "no space left"}]"#;
+        capture.know_refused(&serde_json::from_str::<Vec<Captured>>(told).expect("streams"));
+        rustix::io::write(&end, b"the end").expect("room");
+        assert!(!capture.turn().refused, "it was told before");
+        let out = &capture.captured()[0];
+        assert_eq!((out.unshown, out.refusal.as_deref()), (7, Some("no space left")));
+        let _ = std::fs::remove_dir_all(path);
+    }
+
+    #[test]
+    fn an_owner_that_left_is_told_to_the_writer_and_the_log_has_the_rest() {
+        let (reader, writer) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        let (mut capture, end, path) = captured_for("left", writer.as_fd());
+        rustix::io::write(&end, b"shown").expect("room");
+        assert_eq!(capture.turn().bytes, 5);
+        drop(reader);
+        rustix::io::write(&end, b" and not").expect("room");
+        assert_eq!(capture.turn().over, [Stream::Out]);
+        assert_eq!(rustix::io::write(&end, b"x"), Err(rustix::io::Errno::PIPE));
+        let out = capture.captured().remove(0);
+        assert_eq!((out.bytes, out.cut, out.unshown, out.refusal), (13, 0, 8, None));
         let _ = std::fs::remove_dir_all(path);
     }
 }

@@ -1,6 +1,6 @@
 //! Whoever was given to us as stdout or stderr: it gets every byte, in its own time.
 
-use crate::backlog::{Backlog, Gone};
+use crate::backlog::{Backlog, Refused};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -29,6 +29,24 @@ enum Kind {
     Opened,
     /// It may block, and is shared with others: it is asked for room.
     Asked,
+}
+
+/// Why an owner is shown nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Nobody reads any more: whoever writes should know, as without us.
+    Left { unwritten: usize },
+    /// It cannot be written: its disk is full, or its terminal is gone.
+    Refused { why: Errno, unwritten: usize },
+}
+
+impl From<Refused> for Lost {
+    fn from(Refused { why, unwritten }: Refused) -> Lost {
+        match why {
+            Errno::PIPE | Errno::CONNRESET => Lost::Left { unwritten },
+            _ => Lost::Refused { why, unwritten },
+        }
+    }
 }
 
 /// What came of an offer.
@@ -70,12 +88,17 @@ impl Owner {
         !self.backlog.is_empty()
     }
 
+    /// How much that is.
+    pub fn unwritten(&self) -> usize {
+        self.backlog.len()
+    }
+
     pub fn interest(&self) -> PollFd<'_> {
         PollFd::new(&self.fd, PollFlags::OUT)
     }
 
     /// Offers what waits in the pipe.
-    pub fn offer(&mut self, pipe: BorrowedFd<'_>, most: usize) -> Result<Offered, Gone> {
+    pub fn offer(&mut self, pipe: BorrowedFd<'_>, most: usize) -> Result<Offered, Lost> {
         if self.kind != Kind::Pipe {
             self.catch_up()?;
             return Ok(if self.is_behind() { Offered::NoRoom } else { Offered::Give });
@@ -88,26 +111,27 @@ impl Owner {
                 // Either side: no room there, or nothing here.
                 Err(Errno::AGAIN) if is_readable(pipe) => return Ok(Offered::NoRoom),
                 Err(Errno::AGAIN) => return Ok(Offered::Nothing),
-                Err(_) => return Err(Gone),
+                Err(why) => return Err(Refused { why, unwritten: 0 }.into()),
             }
         }
     }
 
-    pub fn give(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+    pub fn give(&mut self, bytes: &[u8]) -> Result<(), Lost> {
         self.backlog.push(bytes);
         self.catch_up()
     }
 
-    pub fn catch_up(&mut self) -> Result<(), Gone> {
+    pub fn catch_up(&mut self) -> Result<(), Lost> {
         let fd = self.fd.as_fd();
-        match self.kind {
+        let written = match self.kind {
             Kind::Pipe => Ok(()),
-            Kind::Socket => self.backlog.send(fd),
+            Kind::Socket => self.backlog.try_send(fd),
             Kind::File | Kind::Opened => self.backlog.write(fd, usize::MAX),
             Kind::Asked => self.backlog.write_by(SMALL, |bytes| {
                 if has_room(fd) { rustix::io::write(fd, bytes) } else { Err(Errno::AGAIN) }
             }),
-        }
+        };
+        Ok(written?)
     }
 }
 

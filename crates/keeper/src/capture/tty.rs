@@ -3,18 +3,20 @@
 //! It is always read, so that losing the last window blocks nobody.
 
 use super::channel::Turn;
+use super::shown::Shown;
 use super::windows::{Windows, Wish};
 use crate::control::Handed;
 use crate::ledger::unix_us;
 use crate::screen::Screen;
 use fullstop_cage::linux::now;
+use fullstop_core::report::Captured;
 use fullstop_core::words::Moment;
 use fullstop_store::{Fit, Frame, Log, Size};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionread};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
@@ -41,6 +43,7 @@ pub struct Tty {
     screen: Screen,
     fit: Fit,
     pub windows: Windows,
+    shown: Shown,
     early: Option<Early>,
 }
 
@@ -66,6 +69,7 @@ impl Tty {
             screen: Screen::new(size),
             fit,
             windows: Windows::default(),
+            shown: Shown::default(),
             early: None,
         })
     }
@@ -142,6 +146,8 @@ impl Tty {
 
     /// `hears`: there is room for what is typed.
     pub fn interest(&self, hears: bool) -> impl Iterator<Item = PollFd<'_>> {
+        // At its end only answers are heard.
+        let hears = hears || self.is_over();
         let read = self.master.iter().filter(|_| !self.is_held_up());
         let master = read.map(|master| PollFd::new(master, PollFlags::IN));
         master.chain(self.windows.interest(hears))
@@ -184,6 +190,7 @@ impl Tty {
             // EIO: nobody has the other side open any more.
             Ok(_) | Err(_) => {
                 self.close();
+                self.windows.ask_owner();
                 return 0;
             }
         };
@@ -212,15 +219,58 @@ impl Tty {
             None => shown(&self.screen, &self.log),
         };
         self.windows.open(handed, wish, &first);
+        if self.is_over() {
+            self.windows.ask_owner();
+        }
         self.fit();
     }
 
-    /// Hears the windows; returns what was typed.
+    /// Hears the windows; returns what was typed. At the end nobody reads that any more.
     pub fn hear(&mut self, room: usize) -> Vec<u8> {
-        let typed = self.windows.hear(room);
+        let is_over = self.is_over();
+        let mut typed = self.windows.hear(if is_over { usize::MAX } else { room });
+        if is_over {
+            typed.clear();
+        }
         self.fit();
+        if self.windows.owner_again() {
+            self.nudge();
+        }
+        if let Some((bytes, why)) = self.windows.refused_now() {
+            self.shown.refused(bytes, why);
+        }
         self.flush_windows();
         typed
+    }
+
+    /// Whether the window it was started from cannot be written, once.
+    pub fn refused_now(&mut self) -> bool {
+        self.shown.refused_now()
+    }
+
+    /// Somebody else who holds it has found that.
+    pub fn is_refused(&mut self, captured: &Captured) {
+        self.shown = Shown::of(captured);
+    }
+
+    /// The window it was started from has not attached yet, or was asked whether all is
+    /// shown.
+    pub fn owner_is_asked(&self) -> bool {
+        self.early.is_some() || self.windows.owner_is_asked()
+    }
+
+    pub fn captured(&self) -> Captured {
+        self.shown.mark(self.log.captured(), 0)
+    }
+
+    /// Has the command draw anew, if it can. The kernel tells a size only if it is another
+    /// one: so one that nobody looks at is changed, the width in pixels without a height.
+    fn nudge(&self) {
+        if let Some(master) = &self.master
+            && let Ok(size) = tcgetwinsize(master)
+        {
+            let _ = tcsetwinsize(master, Winsize { ws_xpixel: size.ws_xpixel ^ 1, ..size });
+        }
     }
 
     /// The terminal is as large as its windows want it.

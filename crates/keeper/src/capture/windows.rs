@@ -26,6 +26,10 @@ pub struct Windows {
     all: Vec<Window>,
     /// Counts what happens, to know the latest.
     clock: u64,
+    /// The window it was started from says its size again.
+    owner_again: bool,
+    /// What that one has shown, and why it cannot show more.
+    refusal: Option<(u64, String)>,
 }
 
 #[derive(Debug)]
@@ -36,8 +40,10 @@ struct Window {
     /// Nothing, if there is no terminal behind it.
     size: Option<Size>,
     role: Role,
-    /// It missed something, and is owed the screen.
+    /// It missed something, and is owed the screen. An owner misses nothing.
     behind: bool,
+    /// It was asked whether all is shown, and has not answered.
+    asked: bool,
     gone: bool,
     /// When it was last resized, attached, or typed into.
     used: u64,
@@ -82,6 +88,7 @@ impl Windows {
             size,
             role,
             behind: false,
+            asked: false,
             gone: false,
             used: self.clock,
         };
@@ -115,6 +122,30 @@ impl Windows {
 
     pub fn owner_is_owed(&self) -> bool {
         self.all.iter().any(|window| window.role == Role::Owner && !window.backlog.is_empty())
+    }
+
+    /// Asks the window it was started from to say when all is shown.
+    pub fn ask_owner(&mut self) {
+        for window in self.all.iter_mut().filter(|window| window.role == Role::Owner) {
+            window.backlog.push(&Frame::All.encode());
+            window.asked = true;
+            window.flush();
+        }
+    }
+
+    /// Whether it has not answered.
+    pub fn owner_is_asked(&self) -> bool {
+        self.all.iter().any(|window| window.asked)
+    }
+
+    /// Whether it has said its size again, since this was last asked.
+    pub fn owner_again(&mut self) -> bool {
+        std::mem::take(&mut self.owner_again)
+    }
+
+    /// What it has shown if it cannot show more, once.
+    pub fn refused_now(&mut self) -> Option<(u64, String)> {
+        self.refusal.take()
     }
 
     pub fn interest(&self, hears: bool) -> impl Iterator<Item = PollFd<'_>> {
@@ -171,8 +202,17 @@ impl Windows {
                     Ok(Frame::Resize(size)) => {
                         let size = Some(size.within_reason());
                         // A window that says again how large it is has lost its screen.
-                        window.behind |= size == window.size;
+                        let again = size == window.size;
                         window.size = size;
+                        match window.role {
+                            Role::Owner => self.owner_again |= again,
+                            Role::Guest | Role::View => window.behind |= again,
+                        }
+                    }
+                    Ok(Frame::Shown { bytes, refusal }) if window.role == Role::Owner => {
+                        window.asked = false;
+                        self.refusal = refusal.map(|why| (bytes, why));
+                        continue;
                     }
                     Ok(_) => continue,
                     Err(_) => {
@@ -235,5 +275,101 @@ impl Window {
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.gone = true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
+    const SIZE: Size = Size { rows: 24, cols: 80 };
+
+    /// A window, and the side on which it is played.
+    fn window(windows: &mut Windows, owner: bool) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        ours.set_nonblocking(true).expect("does not wait");
+        let handed =
+            Handed { stream: theirs.into(), unread: Vec::new(), unsent: Backlog::default() };
+        let wish = Wish { size: Some(SIZE), view: false, owner };
+        windows.open(handed, wish, &Frame::Bytes(b"first ".to_vec()));
+        ours
+    }
+
+    fn say(mut window: &UnixStream, frame: &Frame) {
+        window.write_all(&frame.encode()).expect("said");
+    }
+
+    /// All that came, screens in brackets.
+    fn shown(mut window: &UnixStream) -> String {
+        let (mut bytes, mut frames, mut text) = (vec![0; 1 << 16], Frames::default(), Vec::new());
+        while let Ok(length) = window.read(&mut bytes) {
+            frames.feed(&bytes[..length]);
+        }
+        while let Some(frame) = frames.next() {
+            match frame.expect("a frame") {
+                Frame::Bytes(bytes) => text.extend(bytes),
+                Frame::Screen { bytes, .. } => text.extend([b"[", &bytes[..], b"]"].concat()),
+                Frame::All => text.extend(b"(all)"),
+                other => panic!("{other:?}"),
+            }
+        }
+        String::from_utf8(text).expect("text")
+    }
+
+    fn screen() -> Frame {
+        Frame::Screen { offset: 0, bytes: b"screen".to_vec() }
+    }
+
+    /// Says its size again in the middle of what is written.
+    fn says_again(owner: bool) -> (String, bool) {
+        let mut windows = Windows::default();
+        let window = window(&mut windows, owner);
+        say(&window, &Frame::Resize(SIZE));
+        windows.hear(usize::MAX);
+        windows.show(b"second ");
+        windows.flush(screen);
+        windows.show(b"third");
+        (shown(&window), windows.owner_again())
+    }
+
+    #[test]
+    fn an_owner_that_says_its_size_again_misses_nothing_and_gets_no_screen() {
+        assert_eq!(says_again(true), ("first second third".to_owned(), true));
+    }
+
+    #[test]
+    fn a_guest_that_says_its_size_again_is_shown_the_screen() {
+        assert_eq!(says_again(false), ("first [screen]third".to_owned(), false));
+    }
+
+    #[test]
+    fn an_owner_answers_what_it_has_shown() {
+        let mut windows = Windows::default();
+        let (owner, guest) = (window(&mut windows, true), window(&mut windows, false));
+        assert!(!windows.owner_is_asked());
+        windows.ask_owner();
+        assert_eq!((&*shown(&owner), &*shown(&guest)), ("first (all)", "first "));
+        // Only the owner is asked, and only it can answer.
+        let refused = Frame::Shown { bytes: 3, refusal: Some("no space left".to_owned()) };
+        say(&guest, &refused);
+        windows.hear(usize::MAX);
+        assert!(windows.owner_is_asked() && windows.refused_now().is_none());
+        say(&owner, &refused);
+        windows.hear(usize::MAX);
+        assert!(!windows.owner_is_asked());
+        assert_eq!(windows.refused_now(), Some((3, "no space left".to_owned())));
+        assert_eq!(windows.refused_now(), None, "it is told once");
+    }
+
+    #[test]
+    fn an_owner_that_left_is_not_waited_for() {
+        let mut windows = Windows::default();
+        let owner = window(&mut windows, true);
+        windows.ask_owner();
+        drop(owner);
+        windows.hear(usize::MAX);
+        assert!(!windows.owner_is_asked());
     }
 }

@@ -10,6 +10,7 @@ use crate::lifeline::Outcome;
 use crate::living::name_living;
 use crate::notes::Notes;
 use crate::spec::Loudness;
+use crate::unshown::name_unshown;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
     Fork, Held, LinuxCage, disguise, fork, has_children, hold, leave, now, null_over,
@@ -85,6 +86,7 @@ impl Guard<'_> {
         }
         let report = engine.notes.report(self.spec, &engine.state);
         self.write_down(&report);
+        self.notes.output = report.output;
         if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {
             say!("the keeper was killed; the run was ended in its place");
         }
@@ -209,7 +211,10 @@ impl Guard<'_> {
         for line in name_living(verdict, outcome.count, &outcome.named) {
             say!("{line}");
         }
-        Ending::of(outcome, self.asked)
+        for line in name_unshown(&self.spec.id, &self.notes.output) {
+            say!("{line}");
+        }
+        Ending::of(outcome, self.asked).unless_refused(&self.notes.output)
     }
 }
 

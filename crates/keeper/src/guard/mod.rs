@@ -315,6 +315,10 @@ impl Guard<'_> {
                         capture.drop_stream(stream);
                     }
                 }
+                ToGuard::Unshown(output) => {
+                    let _ = self.capture.as_mut().map(|capture| capture.know_refused(&output));
+                    self.notes.output = output;
+                }
                 ToGuard::Outcome(outcome) => {
                     // Its output may take its time, unless somebody wants the end.
                     let exited = outcome.state.reason() == Some(Reason::Exited);

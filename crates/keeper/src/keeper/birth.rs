@@ -10,7 +10,7 @@ use crate::feed::Feed;
 use crate::ledger::{Ledger, SETTLED};
 use crate::lifeline::{Bell, Lifeline, Outcome, ToGuard};
 use crate::notes::Notes;
-use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
+use crate::spec::{Ground, Loudness, Secret, Spec};
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
     Blueprint, Held, LinuxCage, Mask, Origin, Signals, ask_for_short_turns, candidates,
@@ -69,8 +69,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     } = inheritance;
     let mut control = Control::default();
     if let Some(tty) = capture.as_mut().and_then(|capture| capture.tty.as_mut())
-        && host.is_some()
-        && spec.on_host_exit != HostPolicy::Ignore
+        && spec.ground == Ground::Window
     {
         tty.await_owner();
     }

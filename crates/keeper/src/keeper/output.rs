@@ -48,9 +48,10 @@ impl Keeper<'_> {
     /// Moves the output on, and what was typed into windows.
     pub(super) fn take_output(&mut self) {
         let Some(capture) = &mut self.capture else { return };
-        let came = capture.turn();
+        let mut came = capture.turn();
         if let (Some(tty), Some(feed)) = (&mut capture.tty, &mut self.engine.feed) {
             let typed = tty.hear(feed.room());
+            came.refused |= tty.refused_now();
             if !typed.is_empty() {
                 feed.input(&typed);
             }
@@ -72,6 +73,9 @@ impl Keeper<'_> {
                 lifeline.send_surely(&ToGuard::StreamOver(stream), &self.bell);
                 self.bell.ring();
             }
+        }
+        if came.refused {
+            self.tell_unshown();
         }
         for (stream, why) in came.failed {
             if let Some(ledger) = &mut self.ledger {
@@ -157,6 +161,16 @@ impl Keeper<'_> {
         }
         self.engine.notes.output = capture.captured();
         self.engine.notes.drained = Some(drained);
+        if self.engine.notes.output.iter().any(|stream| stream.refusal.is_some()) {
+            self.tell_unshown();
+        }
+    }
+
+    /// The guard says it, and ends as a command would whose output cannot be written.
+    fn tell_unshown(&self) {
+        if let (Some(capture), Some(lifeline)) = (&self.capture, &self.lifeline) {
+            lifeline.send_surely(&ToGuard::Unshown(capture.captured()), &self.bell);
+        }
     }
 
     /// Of a stuck run only the log goes on: whoever waits for it is let go.

@@ -218,7 +218,8 @@ impl Log {
         let bytes = self.end.saturating_sub(self.born) + self.lost;
         let kept: u64 = self.parts.iter().map(|part| part.behind(self.born)).sum();
         let cut = bytes.saturating_sub(kept);
-        Captured { stream: self.stream, bytes, cut, failure: self.failure.clone() }
+        let (stream, failure) = (self.stream, self.failure.clone());
+        Captured { stream, bytes, cut, failure, unshown: 0, refusal: None }
     }
 
     /// Why logging ended, once.

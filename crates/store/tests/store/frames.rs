@@ -11,6 +11,11 @@ fn frame() -> impl Strategy<Value = Frame> {
         bytes().prop_map(Frame::Bytes),
         any::<(u16, u16)>().prop_map(|(rows, cols)| Frame::Resize(Size { rows, cols })),
         (any::<u64>(), bytes()).prop_map(|(offset, bytes)| Frame::Screen { offset, bytes }),
+        Just(Frame::All),
+        (any::<u64>(), "\\PC{0,30}").prop_map(|(bytes, why)| Frame::Shown {
+            bytes,
+            refusal: (!why.is_empty()).then_some(why),
+        }),
         bytes().prop_map(Frame::Report),
     ]
 }
