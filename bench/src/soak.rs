@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,7 +84,8 @@ pub struct Answer {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
     pub what: String,
-    pub measured: f64,
+    /// None when it could not be measured, which is a miss where something is wanted.
+    pub measured: Option<f64>,
     pub unit: String,
     pub wanted: Option<Wanted>,
 }
@@ -101,30 +103,29 @@ impl Figure {
     pub fn count(what: &str, measured: usize, wanted: usize) -> Self {
         Self {
             what: what.to_owned(),
-            measured: measured as f64,
+            measured: Some(measured as f64),
             unit: String::new(),
             wanted: Some(Wanted::Exactly(wanted as f64)),
         }
     }
 
-    pub fn at_most(what: &str, measured: f64, unit: &str, most: f64) -> Self {
+    pub fn at_most(what: &str, measured: Option<f64>, unit: &str, most: f64) -> Self {
         Self { wanted: Some(Wanted::AtMost(most)), ..Self::noted(what, measured, unit) }
     }
 
     /// Told, and not judged.
-    pub fn noted(what: &str, measured: f64, unit: &str) -> Self {
+    pub fn noted(what: &str, measured: Option<f64>, unit: &str) -> Self {
         Self { what: what.to_owned(), measured, unit: unit.to_owned(), wanted: None }
     }
 
     pub fn is_missed(&self) -> bool {
-        match self.wanted {
-            None => false,
-            // What is no number was not measured, and is a miss as well.
-            Some(Wanted::AtMost(most)) => self.measured.is_nan() || self.measured > most,
-            Some(Wanted::Exactly(wanted)) => {
-                self.measured.is_nan() || (self.measured - wanted).abs() > f64::EPSILON
-            }
-        }
+        let (Some(wanted), measured) = (self.wanted, self.measured) else {
+            return false;
+        };
+        !measured.is_some_and(|measured| match wanted {
+            Wanted::AtMost(most) => measured <= most,
+            Wanted::Exactly(count) => (measured - count).abs() < f64::EPSILON,
+        })
     }
 }
 
@@ -136,12 +137,17 @@ pub struct HostStarted {
     pub failures: BTreeMap<String, usize>,
 }
 
-/// What it says once it has stopped them: the reasons of the reports, and the
-/// errors where there was none, each with its count.
+/// What it says once it has stopped them: how each ended, and the errors where there
+/// was no report, each with its count.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HostStopped {
-    pub reasons: BTreeMap<String, usize>,
+    pub endings: BTreeMap<String, usize>,
     pub failures: BTreeMap<String, usize>,
+}
+
+/// What a report says of an end: why, and how the leader exited, as JSON.
+pub fn ending(reason: &str, exit: &Value) -> String {
+    format!("{reason}, {exit}")
 }
 
 #[cfg(test)]
@@ -150,13 +156,13 @@ mod tests {
 
     #[test]
     fn a_bound_can_be_missed() {
-        assert!(!Figure::at_most("ps", 0.4, "s", 0.4).is_missed());
-        assert!(Figure::at_most("ps", 0.41, "s", 0.4).is_missed());
-        assert!(Figure::at_most("ps", f64::NAN, "s", 0.4).is_missed());
+        assert!(!Figure::at_most("ps", Some(0.4), "s", 0.4).is_missed());
+        assert!(Figure::at_most("ps", Some(0.41), "s", 0.4).is_missed());
+        assert!(Figure::at_most("ps", None, "s", 0.4).is_missed());
         assert!(!Figure::count("saved", 1000, 1000).is_missed());
         assert!(Figure::count("saved", 999, 1000).is_missed());
         assert!(Figure::count("left", 1, 0).is_missed());
-        assert!(!Figure::noted("start", 1e9, "ms").is_missed());
+        assert!(!Figure::noted("start", Some(1e9), "ms").is_missed());
     }
 
     #[test]

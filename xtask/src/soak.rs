@@ -133,7 +133,8 @@ fn row(figure: &Figure) -> [String; 4] {
         Some(Wanted::AtMost(most)) => format!("≤ {}", number(most)),
     };
     let verdict = if figure.is_missed() { "MISSED" } else { "" };
-    [figure.what.clone(), number(figure.measured), wanted, verdict.to_owned()]
+    let measured = figure.measured.map_or("–".to_owned(), number);
+    [figure.what.clone(), measured, wanted, verdict.to_owned()]
 }
 
 #[cfg(test)]
@@ -161,7 +162,7 @@ mod tests {
     fn a_missed_bound_is_told() {
         let row = |figure: Figure| row(&figure).join("|");
         assert_eq!(row(Figure::count("saved", 999, 1000)), "saved|999|1000|MISSED");
-        assert_eq!(row(Figure::at_most("ps", 0.1, "s", 0.4)), "ps|0.10 s|≤ 0.40 s|");
-        assert_eq!(row(Figure::noted("start", 4.5, "ms")), "start|4.50 ms||");
+        assert_eq!(row(Figure::at_most("ps", Some(0.1), "s", 0.4)), "ps|0.10 s|≤ 0.40 s|");
+        assert_eq!(row(Figure::noted("start", Some(4.5), "ms")), "start|4.50 ms||");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fullstop::{Command, Ladder, Order, Run, Runs, blocking, end_all};
-use fullstop_bench::soak::{HostStarted, HostStopped, LADDER};
+use fullstop_bench::soak::{HostStarted, HostStopped, LADDER, ending};
 
 /// Started side by side, as a host does that has many to start.
 const STARTERS: usize = 4;
@@ -40,10 +40,13 @@ fn host(state: &Path, count: &str, command: &[String]) -> Result<(), Box<dyn Err
     std::io::stdin().read_line(&mut String::new())?;
 
     let ended = blocking::wait(async { Ok(end_all(started, Order::Stop, |_, _| ()).await) })?;
-    let mut stopped = HostStopped { reasons: BTreeMap::new(), failures: BTreeMap::new() };
+    let mut stopped = HostStopped { endings: BTreeMap::new(), failures: BTreeMap::new() };
     for (_, report) in ended {
         let (counts, what) = match report {
-            Ok(report) => (&mut stopped.reasons, report.reason.to_string()),
+            Ok(report) => {
+                let exit = serde_json::to_value(report.exit)?;
+                (&mut stopped.endings, ending(&report.reason.to_string(), &exit))
+            }
             Err(error) => (&mut stopped.failures, error.to_string()),
         };
         *counts.entry(what).or_default() += 1;

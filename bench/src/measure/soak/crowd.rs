@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use fullstop_bench::clock::now_ns;
 use fullstop_bench::results::Sample;
-use fullstop_bench::soak::{Answer, Figure, Job, LADDER, STOP_SECONDS};
+use fullstop_bench::soak::{Answer, Figure, Job, LADDER, STOP_SECONDS, ending};
 use serde_json::Value;
 
 use super::agents::Agents;
 use super::busy::Busy;
-use super::{Counts, notes, step};
+use super::{Counts, REPORTS, SAVED, notes, step};
 use crate::child::Watched;
 use crate::client::{Client, side_by_side};
 use crate::{Outcome, crowd, proc};
 
+const ID_LENGTH: usize = 13;
 /// The usual limit of a person's shell; it holds for the stopper alone.
 const DESCRIPTORS: &str = "1024";
 /// After this a stop is given up.
@@ -34,7 +35,7 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     let mut answer = Answer::default();
     let runs = job.runs;
 
-    let start_alone = start_ms(&client)?;
+    let start_alone = told(start_ms(&client), &mut answer);
     let busy = Busy::start(job.busy)?;
     step(&format!("starting {runs} agents beside {} busy loops", job.busy));
     let (started, failures) = start(&client, &agents, runs)?;
@@ -43,18 +44,19 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     answer.figures.push(Figure::count("ready to save", agents.settled(started)?, runs));
 
     step("ps, and starts beside them");
-    let ps = client.ps(started, PS_ROUNDS)?.median_ms() / 1e3;
-    let start_beside = start_ms(&client)?;
+    let ps = client.ps(started, PS_ROUNDS).map(|sample| sample.median_ms() / 1e3);
+    let ps = told(ps, &mut answer);
+    let start_beside = told(start_ms(&client), &mut answer);
 
     step("stop --all");
     let stop = stop_all(&client, &job.scratch)?;
     drop(busy);
     crowd::goodbye();
-    answer.notes.extend(notes("reports", &stop.reasons));
+    answer.notes.extend(notes("reports", &stop.endings));
     answer.notes.extend(notes("stop --all", &stop.complaints));
-    let stopped = stop.reasons.get("stopped").copied().unwrap_or(0);
+    let ended_well = stop.endings.get(SAVED).copied().unwrap_or(0);
     answer.figures.push(Figure::count("saved their work", agents.saved()?, runs));
-    answer.figures.push(Figure::count("reports that say stopped", stopped, runs));
+    answer.figures.push(Figure::count(REPORTS, ended_well, runs));
     answer.figures.push(Figure::count("status of stop --all", stop.status, 0));
     answer.figures.push(Figure::count("processes left", proc::living().len(), 0));
     let judged = |what: &str, measured, unit: &str, most| {
@@ -64,17 +66,22 @@ pub fn play(job: &Job) -> Outcome<Answer> {
             _ => Figure::noted(what, measured, unit),
         }
     };
-    answer.figures.push(Figure::at_most(STOP, stop.seconds, "s", STOP_SECONDS));
+    answer.figures.push(Figure::at_most(STOP, Some(stop.seconds), "s", STOP_SECONDS));
     answer.figures.push(judged("ps", ps, "s", PS_SECONDS));
     answer.figures.push(Figure::noted("start beside none", start_alone, "ms"));
     answer.figures.push(Figure::noted("start beside all", start_beside, "ms"));
-    let ratio = start_beside / start_alone;
+    let ratio = start_beside.zip(start_alone).map(|(beside, alone)| beside / alone);
     answer.figures.push(judged("start beside all ÷ beside none", ratio, "×", START_RATIO));
     Ok(answer)
 }
 
 /// The figure by which crowds of two sizes are compared.
 pub const STOP: &str = "stop --all";
+
+/// What could not be measured is told, and keeps nothing else from being measured.
+fn told(measured: Outcome<f64>, answer: &mut Answer) -> Option<f64> {
+    measured.map_err(|error| answer.notes.push(error.to_string())).ok()
+}
 
 /// How many were started, and what the others said.
 fn start(client: &Client, agents: &Agents, runs: usize) -> Outcome<(usize, Counts)> {
@@ -125,8 +132,8 @@ fn start_ms(client: &Client) -> Outcome<f64> {
 struct Stop {
     seconds: f64,
     status: usize,
-    /// Of the reports.
-    reasons: Counts,
+    /// What the reports say.
+    endings: Counts,
     /// Lines on stderr.
     complaints: Counts,
 }
@@ -155,14 +162,14 @@ fn stop_all(client: &Client, scratch: &Path) -> Outcome<Stop> {
     for line in String::from_utf8_lossy(&std::fs::read(&said)?).lines() {
         *complaints.entry(without_ids(line)).or_default() += 1;
     }
-    Ok(Stop { seconds, status, reasons: reasons(&std::fs::read(&reports)?), complaints })
+    Ok(Stop { seconds, status, endings: endings(&std::fs::read(&reports)?), complaints })
 }
 
-fn reasons(reports: &[u8]) -> Counts {
+fn endings(reports: &[u8]) -> Counts {
     let mut counts = Counts::new();
     for report in serde_json::Deserializer::from_slice(reports).into_iter::<Value>().flatten() {
-        let reason = report["reason"].as_str().unwrap_or("a report without a reason");
-        *counts.entry(reason.to_owned()).or_default() += 1;
+        let reason = report["reason"].as_str().unwrap_or("no reason");
+        *counts.entry(ending(reason, &report["exit"])).or_default() += 1;
     }
     counts
 }
@@ -170,11 +177,15 @@ fn reasons(reports: &[u8]) -> Counts {
 /// The same complaint about many runs is one complaint.
 fn without_ids(line: &str) -> String {
     let is_id = |word: &str| {
-        word.len() == 13 && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        word.len() == ID_LENGTH
+            && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
     };
-    let words =
-        line.split(' ').map(|word| if is_id(word.trim_end_matches(':')) { "ID" } else { word });
-    words.collect::<Vec<_>>().join(" ")
+    let words = line.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric());
+    let mask = |word: &str| {
+        let bare = word.trim_end_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        if is_id(bare) { word.replace(bare, "ID") } else { word.to_owned() }
+    };
+    words.map(mask).collect()
 }
 
 #[cfg(test)]
@@ -182,16 +193,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_are_counted_by_reason() {
-        let counts =
-            reasons(br#"{"reason":"stopped"} {"reason":"keeper-died"} {"reason":"stopped"} {}"#);
-        assert_eq!(counts["stopped"], 2);
+    fn reports_are_counted_by_reason_and_exit() {
+        let counts = endings(
+            br#"{"reason":"stopped","exit":{"code":0}} {"reason":"stopped","exit":{"code":0}}
+                {"reason":"stopped","exit":{"signal":"kill"}} {}"#,
+        );
+        assert_eq!(counts[SAVED], 2);
         assert_eq!(counts.values().sum::<usize>(), 4);
     }
 
     #[test]
     fn complaints_about_many_are_one() {
-        let line = "fullstop: 06f1k2m3n4p5q: its keeper does not answer";
-        assert_eq!(without_ids(line), "fullstop: ID its keeper does not answer");
+        let line = "fullstop: 06f1k2m3n4p5q: cannot open /s/live/06f1k2m3n4p5q: too many";
+        assert_eq!(without_ids(line), "fullstop: ID: cannot open /s/live/ID: too many");
     }
 }

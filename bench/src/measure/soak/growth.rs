@@ -18,7 +18,7 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     let small = of(job.runs / TIMES, "small")?;
     let large = of(job.runs, "large")?;
     #[expect(clippy::cast_precision_loss, reason = "it is five")]
-    let ratio = seconds(&large) / (seconds(&small) * TIMES as f64);
+    let ratio = seconds(&large).zip(seconds(&small)).map(|(l, s)| l / (s * TIMES as f64));
 
     let mut answer = Answer::default();
     for (runs, part) in [(job.runs / TIMES, small), (job.runs, large)] {
@@ -32,7 +32,6 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     Ok(answer)
 }
 
-fn seconds(answer: &Answer) -> f64 {
-    let stop = answer.figures.iter().find(|figure| figure.what == crowd::STOP);
-    stop.map_or(f64::NAN, |figure| figure.measured)
+fn seconds(answer: &Answer) -> Option<f64> {
+    answer.figures.iter().find(|figure| figure.what == crowd::STOP)?.measured
 }

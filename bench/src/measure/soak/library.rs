@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::agents::Agents;
 use super::busy::Busy;
-use super::{notes, step};
+use super::{REPORTS, SAVED, notes, step};
 use crate::{Outcome, crowd, proc};
 
 pub fn play(job: &Job) -> Outcome<Answer> {
@@ -40,20 +40,22 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     drop(busy);
     crowd::goodbye();
 
-    let stopped = stop.reasons.get("stopped").copied().unwrap_or(0);
+    let ended_well = stop.endings.get(SAVED).copied().unwrap_or(0);
     Ok(Answer {
         figures: vec![
             Figure::count("started", start.started, runs),
             Figure::count("ready to save", ready, runs),
             Figure::count("saved their work", agents.saved()?, runs),
-            Figure::count("reports that say stopped", stopped, runs),
+            Figure::count(REPORTS, ended_well, runs),
             Figure::count("processes left", proc::living().len(), 0),
-            Figure::at_most("stopping them all", seconds, "s", STOP_SECONDS),
+            Figure::at_most("stopping them all", Some(seconds), "s", STOP_SECONDS),
         ],
-        notes: notes("not started", &start.failures)
-            .chain(notes("reports", &stop.reasons))
-            .chain(notes("not stopped", &stop.failures))
-            .collect(),
+        notes: [
+            notes("not started", &start.failures),
+            notes("reports", &stop.endings),
+            notes("not stopped", &stop.failures),
+        ]
+        .concat(),
     })
 }
 

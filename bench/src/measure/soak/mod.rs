@@ -7,6 +7,7 @@ mod crowd;
 mod growth;
 mod library;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -26,11 +27,26 @@ pub fn play(job: &Path) -> Outcome<()> {
     Ok(())
 }
 
+/// How an agent ends that was given its time.
+const SAVED: &str = r#"stopped, {"code":0}"#;
+/// The figure of reports that say so. A keeper that was killed while it stopped keeps its
+/// reason, and so does a leader that was killed: only both together tell.
+const REPORTS: &str = "reports: stopped, and the leader exited";
+
 /// Texts, each with its count.
 type Counts = BTreeMap<String, usize>;
 
-fn notes<'a>(of: &'a str, counts: &'a Counts) -> impl Iterator<Item = String> + 'a {
-    counts.iter().map(move |(text, count)| format!("{of}: {count} × {text}"))
+/// The most frequent texts, each with its count.
+fn notes(of: &str, counts: &Counts) -> Vec<String> {
+    const MOST: usize = 5;
+    let mut sorted: Vec<_> = counts.iter().collect();
+    sorted.sort_by_key(|&(_, &count)| Reverse(count));
+    let mut notes: Vec<String> =
+        sorted.iter().take(MOST).map(|(text, count)| format!("{of}: {count} × {text}")).collect();
+    if let Some(more @ 1..) = sorted.len().checked_sub(MOST) {
+        notes.push(format!("{of}: {more} more"));
+    }
+    notes
 }
 
 fn step(what: &str) {
