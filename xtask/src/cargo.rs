@@ -61,6 +61,7 @@ pub struct Metadata {
 #[derive(Deserialize)]
 pub struct Package {
     pub name: String,
+    pub manifest_path: PathBuf,
     pub targets: Vec<Target>,
 }
 

@@ -4,6 +4,7 @@
 mod bench;
 mod cargo;
 mod load;
+mod loc;
 mod needs;
 mod soak;
 mod suite;

@@ -30,12 +30,13 @@ const PS_SECONDS: f64 = 0.4;
 const START_RATIO: f64 = 1.2;
 
 pub fn play(job: &Job) -> Outcome<Answer> {
-    let client = Client { fullstop: job.fullstop.clone(), state: job.state.clone() };
+    let client = Client { fullstop: job.fullstop.clone(), state: job.state.join("crowd") };
     let mut agents = Agents::new(&job.scratch)?;
     let mut answer = Answer::default();
     let runs = job.runs;
 
-    let start_alone = told(start_ms(&client), &mut answer);
+    let empty = Client { state: job.state.join("empty"), ..client.clone() };
+    let before = told(start_ms([&client]), &mut answer);
     let busy = Busy::start(job.busy)?;
     step(&format!("starting {runs} agents beside {} busy loops", job.busy));
     let (started, failures) = start(&client, &agents, runs)?;
@@ -46,7 +47,7 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     step("ps, and starts beside them");
     let ps = client.ps(started, PS_ROUNDS).map(|sample| sample.median_ms() / 1e3);
     let ps = told(ps, &mut answer);
-    let start_beside = told(start_ms(&client), &mut answer);
+    let beside = told(start_ms([&client, &empty]), &mut answer);
 
     step("stop --all");
     let stop = stop_all(&client, &job.scratch)?;
@@ -68,10 +69,12 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     };
     answer.figures.push(Figure::at_most(STOP, Some(stop.seconds), "s", STOP_SECONDS));
     answer.figures.push(judged("ps", ps, "s", PS_SECONDS));
-    answer.figures.push(Figure::noted("start beside none", start_alone, "ms"));
-    answer.figures.push(Figure::noted("start beside all", start_beside, "ms"));
-    let ratio = start_beside.zip(start_alone).map(|(beside, alone)| beside / alone);
-    answer.figures.push(judged("start beside all ÷ beside none", ratio, "×", START_RATIO));
+    let all = beside.map(|[all, _]| all);
+    answer.figures.push(Figure::noted("start, none live", before.map(|[alone]| alone), "ms"));
+    answer.figures.push(Figure::noted("start, all live", all, "ms"));
+    let ratio = beside.map(|[all, empty]| all / empty);
+    let what = "start, all live ÷ in an empty directory meanwhile";
+    answer.figures.push(judged(what, ratio, "×", START_RATIO));
     Ok(answer)
 }
 
@@ -79,7 +82,7 @@ pub fn play(job: &Job) -> Outcome<Answer> {
 pub const STOP: &str = "stop --all";
 
 /// What could not be measured is told, and keeps nothing else from being measured.
-fn told(measured: Outcome<f64>, answer: &mut Answer) -> Option<f64> {
+fn told<T>(measured: Outcome<T>, answer: &mut Answer) -> Option<T> {
     measured.map_err(|error| answer.notes.push(error.to_string())).ok()
 }
 
@@ -106,27 +109,35 @@ fn start(client: &Client, agents: &Agents, runs: usize) -> Outcome<(usize, Count
     Ok((started, failures))
 }
 
-/// How long one more `start` takes, whatever lives already.
-fn start_ms(client: &Client) -> Outcome<f64> {
-    let mut times = Vec::new();
+/// How long one more `start` takes in each of these directories, in turn, so that what
+/// else the machine does falls on all of them alike.
+fn start_ms<const N: usize>(clients: [&Client; N]) -> Outcome<[f64; N]> {
+    let mut times = [const { Vec::new() }; N];
     for round in 0..=START_ROUNDS {
-        let start = now_ns();
-        let output = client.output(&["start", "--ladder", "kill", "--", "sleep", "600"])?;
-        let end = now_ns();
-        if !output.status.success() {
-            return Err(format!("`fullstop start` ended with {}", output.status).into());
-        }
-        let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        let killed = client.output(&["kill", "--quiet", &id])?;
-        if !killed.status.success() {
-            return Err(format!("`fullstop kill {id}` ended with {}", killed.status).into());
-        }
-        // The first one warms up.
-        if round > 0 {
-            times.push(end - start);
+        for (client, times) in clients.iter().zip(&mut times) {
+            let taken = start_once(client)?;
+            // The first one warms up.
+            if round > 0 {
+                times.push(taken);
+            }
         }
     }
-    Sample::of(times).map(|sample| sample.median_ms()).ok_or_else(|| "no start was timed".into())
+    Ok(times.map(|times| Sample::of(times).map_or(0.0, |sample| sample.median_ms())))
+}
+
+fn start_once(client: &Client) -> Outcome<u64> {
+    let start = now_ns();
+    let output = client.output(&["start", "--ladder", "kill", "--", "sleep", "600"])?;
+    let taken = now_ns() - start;
+    if !output.status.success() {
+        return Err(format!("`fullstop start` ended with {}", output.status).into());
+    }
+    let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let killed = client.output(&["kill", "--quiet", &id])?.status;
+    if !killed.success() {
+        return Err(format!("`fullstop kill {id}` ended with {killed}").into());
+    }
+    Ok(taken)
 }
 
 struct Stop {
