@@ -62,6 +62,7 @@ pub struct Metadata {
 pub struct Package {
     pub name: String,
     pub manifest_path: PathBuf,
+    pub rust_version: Option<String>,
     pub targets: Vec<Target>,
 }
 

@@ -3,8 +3,10 @@
 
 mod bench;
 mod cargo;
+mod deny;
 mod load;
 mod loc;
+mod msrv;
 mod needs;
 mod soak;
 mod suite;

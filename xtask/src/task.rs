@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::table::{Side, aligned};
-use crate::{Outcome, bench, loc, soak, test};
+use crate::{Outcome, bench, deny, loc, msrv, soak, test};
 
 /// One word behind `cargo xtask`.
 pub struct Task {
@@ -56,6 +56,20 @@ pub const TASKS: &[Task] = &[
             ["--busy N", "so many busy loops beside them"],
         ],
         run: |words| soak::run(&understood(soak::Options::parse(words))?),
+    },
+    Task {
+        name: "deny",
+        words: "",
+        about: "check licences, duplicates and sources of all that is built, by deny.toml",
+        options: &[],
+        run: |words| nothing_more(words).and_then(|()| deny::run()),
+    },
+    Task {
+        name: "msrv",
+        words: "",
+        about: "check that the minimum Rust version is the same everywhere, and tried",
+        options: &[],
+        run: |words| nothing_more(words).and_then(|()| msrv::run()),
     },
     Task {
         name: "loc",
