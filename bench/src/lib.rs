@@ -1,4 +1,4 @@
-//! What the measuring program and `cargo xtask bench` say to each other: the
+//! What the measuring program says to `cargo xtask bench` and `cargo xtask soak`: the
 //! plan of a run, and its results.
 #![forbid(unsafe_code)]
 
@@ -6,3 +6,4 @@ pub mod clock;
 pub mod disk;
 pub mod plan;
 pub mod results;
+pub mod soak;

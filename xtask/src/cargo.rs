@@ -61,6 +61,8 @@ pub struct Metadata {
 #[derive(Deserialize)]
 pub struct Package {
     pub name: String,
+    pub manifest_path: PathBuf,
+    pub rust_version: Option<String>,
     pub targets: Vec<Target>,
 }
 

@@ -28,7 +28,7 @@ impl Drop for Load {
     }
 }
 
-pub fn spin() -> Outcome<bool> {
+pub fn spin() -> ! {
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(0);

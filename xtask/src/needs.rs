@@ -43,6 +43,8 @@ pub const PEERS: &[Need] = &[
     need("tmux", "tmux", "the row of tmux"),
 ];
 
+pub const SOAK: &[Need] = &[need("unshare", "util-linux", "a soak: it runs in a pid namespace")];
+
 /// Where a program is: in `PATH`, or where root's programs are, which are not
 /// always in it.
 pub fn find(program: &str) -> Option<PathBuf> {

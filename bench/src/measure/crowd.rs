@@ -2,20 +2,17 @@
 //! ended by `stop --all`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fullstop_bench::clock::now_ns;
-use fullstop_bench::results::{Crowd, Levels, Sample};
+use fullstop_bench::results::{Crowd, Levels};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::client::{Client, side_by_side};
 use crate::level::Level;
 use crate::{Outcome, proc};
 
-/// Started side by side, so that starting them does not take all day.
-const STARTERS: usize = 4;
 /// Started and stopped before anything is counted: caches are filled by then.
 const WARM_UP: usize = 8;
 /// Every command ends itself after this many seconds.
@@ -25,8 +22,7 @@ const GOODBYE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
 pub struct Errand {
-    pub fullstop: PathBuf,
-    pub state: PathBuf,
+    pub client: Client,
     pub runs: usize,
     pub rounds: usize,
     pub answer: PathBuf,
@@ -35,17 +31,17 @@ pub struct Errand {
 pub fn crowd(errand: &Path) -> Outcome<()> {
     let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
     errand.start(WARM_UP)?;
-    errand.fullstop(&["stop", "--all", "--quiet"])?;
+    errand.client.output(&["stop", "--all", "--quiet"])?;
     goodbye();
     let before = Level::now()?;
 
     errand.start(errand.runs)?;
     let during = Level::now()?;
     let members = errand.members()?;
-    let ps = errand.ps()?;
+    let ps = errand.client.ps(errand.runs, errand.rounds)?;
 
     let start = now_ns();
-    let stop = errand.fullstop(&["stop", "--all", "--json"])?;
+    let stop = errand.client.output(&["stop", "--all", "--json"])?;
     let stop_ns = now_ns() - start;
     let alive_at_return = members.iter().filter(|member| member.is_alive()).count();
     goodbye();
@@ -58,7 +54,7 @@ pub fn crowd(errand: &Path) -> Outcome<()> {
         unproven: errand.runs.saturating_sub(proven(&stop.stdout)),
         alive_at_return,
         processes_left: proc::living().len(),
-        listed_left: errand.listed()?.len(),
+        listed_left: errand.client.listed()?.len(),
         cgroups_left: members.iter().filter(|member| member.has_cgroup()).count(),
         memory_kib: Levels {
             before: before.memory_kib,
@@ -76,71 +72,25 @@ pub fn crowd(errand: &Path) -> Outcome<()> {
 }
 
 impl Errand {
-    fn fullstop(&self, words: &[&str]) -> std::io::Result<Output> {
-        Command::new(&self.fullstop)
-            .args(words)
-            .env("FULLSTOP_DIR", &self.state)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-    }
-
     fn start(&self, count: usize) -> Outcome<()> {
-        let next = AtomicUsize::new(0);
-        let start = || -> std::io::Result<()> {
-            while next.fetch_add(1, Ordering::Relaxed) < count {
-                let status = self.fullstop(&["start", "--", "sleep", LIFE])?.status;
-                if !status.success() {
-                    let why = format!("`fullstop start` ended with {status}");
-                    return Err(std::io::Error::other(why));
-                }
+        let words = ["start", "--", "sleep", LIFE];
+        for output in side_by_side(count, |_| self.client.output(&words))? {
+            let status = output?.status;
+            if !status.success() {
+                return Err(format!("`fullstop start` ended with {status}").into());
             }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let starters = [(); STARTERS].map(|()| scope.spawn(start));
-            starters.into_iter().try_for_each(|starter| {
-                starter.join().unwrap_or_else(|_| Err(std::io::Error::other("a starter panicked")))
-            })
-        })?;
-        let listed = self.listed()?.len();
+        }
+        let listed = self.client.listed()?.len();
         if listed != count {
             return Err(format!("{count} runs were started, {listed} are listed").into());
         }
         Ok(())
     }
 
-    fn listed(&self) -> Outcome<Vec<PathBuf>> {
-        let entries = std::fs::read_dir(self.state.join("live"))?;
-        Ok(entries
-            .map(|entry| entry.map(|entry| self.state.join("runs").join(entry.file_name())))
-            .collect::<Result<_, _>>()?)
-    }
-
     fn members(&self) -> Outcome<Vec<Member>> {
         let member =
             |run: &PathBuf| Ok(serde_json::from_slice(&std::fs::read(run.join("record.json"))?)?);
-        self.listed()?.iter().map(member).collect()
-    }
-
-    fn ps(&self) -> Outcome<Sample> {
-        let mut times = Vec::new();
-        // The first one warms up and is not counted.
-        for round in 0..=self.rounds {
-            let start = now_ns();
-            let output = self.fullstop(&["ps"])?;
-            let end = now_ns();
-            let lines =
-                output.stdout.split(|&byte| byte == b'\n').filter(|l| !l.is_empty()).count();
-            // One line is the head.
-            if !output.status.success() || lines != self.runs + 1 {
-                return Err(format!("`ps` of {} runs showed {lines} lines", self.runs).into());
-            }
-            if round > 0 {
-                times.push(end - start);
-            }
-        }
-        Sample::of(times).ok_or_else(|| "`ps` was not measured".into())
+        self.client.listed()?.iter().map(member).collect()
     }
 }
 
@@ -170,7 +120,8 @@ impl Member {
     }
 }
 
-fn goodbye() {
+/// Waits until nobody is left, or for a while.
+pub fn goodbye() {
     let deadline = Instant::now() + GOODBYE;
     while !proc::living().is_empty() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));

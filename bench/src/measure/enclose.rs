@@ -1,4 +1,4 @@
-//! A closed world for the bench: whatever goes wrong in it can reach nothing
+//! A closed world for bench and soak: whatever goes wrong in it can reach nothing
 //! outside, and ends with it.
 
 use std::io::Read;
@@ -17,8 +17,8 @@ use crate::{Outcome, cgroup};
 /// with them.
 const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 
-/// Makes the cgroup and the namespace, measures inside, and cleans up.
-pub fn enclose(plan: &str, results: &str) -> Outcome<ExitCode> {
+/// Makes the cgroup and the namespace, does an errand of ours inside, and cleans up.
+pub fn enclose(errand: &[&str]) -> Outcome<ExitCode> {
     // Without a terminal, so that Ctrl-C ends the caller, whose end closes our
     // stdin, which ends the namespace in an orderly way. It fails harmlessly if
     // we lead a session already.
@@ -29,7 +29,7 @@ pub fn enclose(plan: &str, results: &str) -> Outcome<ExitCode> {
         std::fs::create_dir(&inside).and_then(|()| cgroup::enter(&inside)).map(|()| inside)
     });
     let inside = inside.transpose()?;
-    let status = in_namespace(&["init-with-lifeline"], &["measure", plan, results]).status();
+    let status = in_namespace(&["init-with-lifeline"], errand).status();
     if let (Some(outside), Some(inside)) = (outside, inside) {
         cgroup::enter(&outside)?;
         cgroup::remove(&inside);

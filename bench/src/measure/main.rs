@@ -1,8 +1,8 @@
-//! The measuring program of `cargo xtask bench`. It is started by it, in these
-//! shells, one inside the other:
+//! The measuring program of `cargo xtask bench` and `cargo xtask soak`. It is started by
+//! them, in these shells, one inside the other:
 //!
 //! `enclose` makes a cgroup that is thrown away afterwards and enters a new pid
-//! namespace; `init` is process 1 of that namespace and reaps; `measure` does
+//! namespace; `init` is process 1 of that namespace and reaps; `measure` or `soak` does
 //! the work. `weigh`, `hunt`, `crowd`, `lost`, `capture` and `keys` are single errands of
 //! `measure`, each inside one more pid namespace, since they leave processes behind on
 //! purpose.
@@ -11,6 +11,7 @@
 mod capture;
 mod cgroup;
 mod child;
+mod client;
 mod crowd;
 mod enclose;
 mod ended;
@@ -25,6 +26,7 @@ mod proc;
 mod proof;
 mod pty;
 mod records;
+mod soak;
 mod spawn;
 mod stop;
 mod survivors;
@@ -44,12 +46,13 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["enclose", plan, results] => enclose::enclose(plan, results),
+        ["enclose", rest @ ..] => enclose::enclose(rest),
         ["init", rest @ ..] => enclose::init(rest, false),
         ["init-with-lifeline", rest @ ..] => enclose::init(rest, true),
         ["measure", plan, results] => {
             measure(Path::new(plan), Path::new(results)).map(|()| ExitCode::SUCCESS)
         }
+        ["soak", errand] => soak::play(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         ["weigh", errand] => weigh::weigh(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         ["hunt", errand] => hunt::hunt(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         ["crowd", errand] => crowd::crowd(Path::new(errand)).map(|()| ExitCode::SUCCESS),
@@ -57,7 +60,7 @@ fn main() -> ExitCode {
         ["capture", errand] => capture::capture(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         ["keys", errand] => keys::keys(Path::new(errand)).map(|()| ExitCode::SUCCESS),
         [lost::RAW_READ] => lost::raw_read().map(|()| ExitCode::SUCCESS),
-        _ => Err("this program is started by `cargo xtask bench`".into()),
+        _ => Err("this program is started by `cargo xtask bench` and `cargo xtask soak`".into()),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("bench-measure: {error}");

@@ -8,6 +8,7 @@ use fullstop_bench::{clock, disk};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::client::Client;
 use crate::spawn::race;
 use crate::{Outcome, crowd, enclose, ended, lost};
 
@@ -32,8 +33,7 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
     cost(plan, &size, found)?;
 
     let errand = crowd::Errand {
-        fullstop: plan.fullstop.clone(),
-        state: plan.state.join("crowd"),
+        client: Client { fullstop: plan.fullstop.clone(), state: plan.state.join("crowd") },
         runs: size.live,
         rounds: size.ps_rounds,
         answer: plan.scratch.join("crowd-answer.json"),

@@ -10,22 +10,18 @@ mod kept;
 mod peers;
 mod show;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use fullstop_bench::disk;
 use fullstop_bench::plan::{Bits, Capturer, Contender, Part, Plan, Role};
 use fullstop_bench::results::Results;
 use serde::Serialize;
 
 use crate::cargo::{Metadata, build, root};
+use crate::workshop::{enclosed, fresh_dir, installed, program, state_dir};
 use crate::{Outcome, needs};
 
 /// No state directory can be made here, so that a run goes on without a record.
 const NOWHERE: &str = "/proc/none";
-/// Where records go if the build directory is only memory.
-const OTHER_DISK: &str = "/var/tmp";
 
 pub struct Options {
     quick: bool,
@@ -145,22 +141,6 @@ pub fn run(options: &Options) -> Outcome<bool> {
     Ok(!options.check || figures.iter().all(|figure| figure.pass == Some(true)))
 }
 
-fn program(programs: &HashMap<String, PathBuf>, name: &str) -> Outcome<PathBuf> {
-    let program =
-        programs.get(name).ok_or_else(|| format!("cargo built no program called {name}"))?;
-    // Processes are told apart by the program they run, which the kernel names
-    // without symbolic links.
-    Ok(program.canonicalize()?)
-}
-
-/// A copy, as an installed program is, and as its peers are: a linker leaves its file in
-/// scattered pages, which cost every start a tenth.
-fn installed(program: &Path, workshop: &Path) -> Outcome<PathBuf> {
-    let copy = fresh_dir(&workshop.join("installed"))?.join("fullstop");
-    std::fs::copy(program, &copy)?;
-    Ok(copy.canonicalize()?)
-}
-
 fn contenders(fullstop: &Path, state: &Path, peers: Vec<Contender>) -> Vec<Contender> {
     let fullstop = fullstop.display().to_string();
     let state = state.join("contenders").display().to_string();
@@ -208,36 +188,6 @@ fn measure(measurer: &Path, plan: &Plan) -> Outcome<Results> {
     let plan_file = plan.scratch.join("plan.json");
     let results_file = plan.scratch.join("results.json");
     std::fs::write(&plan_file, serde_json::to_vec(plan)?)?;
-    // Its stdin is its lifeline: it ends when we do.
-    let mut child = Command::new(measurer)
-        .arg("enclose")
-        .args([&plan_file, &results_file])
-        .stdin(Stdio::piped())
-        .spawn()?;
-    let lifeline = child.stdin.take();
-    let status = child.wait()?;
-    drop(lifeline);
-    if !status.success() {
-        return Err(format!("measuring ended with {status}").into());
-    }
+    enclosed(measurer, "measure", &[&plan_file, &results_file])?;
     Ok(serde_json::from_slice(&std::fs::read(&results_file)?)?)
-}
-
-/// A directory for records, on a disk if there is one.
-fn state_dir(scratch: &Path) -> Outcome<PathBuf> {
-    if !disk::is_memory(scratch) || disk::is_memory(Path::new(OTHER_DISK)) {
-        return fresh_dir(&scratch.join("state"));
-    }
-    let dir = Path::new(OTHER_DISK).join(format!("fullstop-bench-{}", std::process::id()));
-    std::fs::create_dir(&dir)?;
-    Ok(dir.canonicalize()?)
-}
-
-/// A directory for FIFOs and errands, emptied of what an interrupted bench left.
-fn fresh_dir(dir: &Path) -> Outcome<PathBuf> {
-    if dir.exists() {
-        std::fs::remove_dir_all(dir)?;
-    }
-    std::fs::create_dir_all(dir)?;
-    Ok(dir.canonicalize()?)
 }

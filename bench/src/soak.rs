@@ -1,0 +1,175 @@
+//! What `cargo xtask soak` and the measuring program say to each other: which
+//! scenario is played with how many, and the figures that came of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scenario {
+    Crowd,
+    BusyLibrary,
+    Growth,
+}
+
+impl Scenario {
+    pub const ALL: [Self; 3] = [Self::Crowd, Self::BusyLibrary, Self::Growth];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crowd => "crowd",
+            Self::BusyLibrary => "busy-library",
+            Self::Growth => "growth",
+        }
+    }
+
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Crowd => "many agents that save their work, ended by one `stop --all`",
+            Self::BusyLibrary => "the same from an embedding program, beside many busy loops",
+            Self::Growth => "a crowd, and one five times as large: what grows with it",
+        }
+    }
+
+    /// How many runs, unless told otherwise.
+    pub fn runs(self) -> usize {
+        match self {
+            Self::Crowd => 1000,
+            Self::BusyLibrary => 300,
+            Self::Growth => 5000,
+        }
+    }
+
+    /// How many busy loops stand beside them, unless told otherwise.
+    pub fn busy(self) -> usize {
+        match self {
+            Self::Crowd | Self::Growth => 0,
+            Self::BusyLibrary => 200,
+        }
+    }
+}
+
+/// The agents' ladder: patience enough for every one of them to save its work, also
+/// where a core is hard to get.
+pub const LADDER: &str = "term@leader:30s,kill";
+/// A stop returns within its ladder and five seconds more.
+pub const STOP_SECONDS: f64 = 35.0;
+
+/// One scenario to be played.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Job {
+    pub scenario: Scenario,
+    pub runs: usize,
+    pub busy: usize,
+    pub fullstop: PathBuf,
+    /// The program that embeds the library.
+    pub host: PathBuf,
+    /// A directory for records, on a disk where there is one.
+    pub state: PathBuf,
+    /// A directory for what the agents save.
+    pub scratch: PathBuf,
+    pub answer: PathBuf,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Answer {
+    pub figures: Vec<Figure>,
+    /// What the figures do not tell: errors, each with its count.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Figure {
+    pub what: String,
+    /// None when it could not be measured, which is a miss where something is wanted.
+    pub measured: Option<f64>,
+    pub unit: String,
+    pub wanted: Option<Wanted>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wanted {
+    AtMost(f64),
+    Exactly(f64),
+}
+
+impl Figure {
+    /// So many, which must be exactly so many.
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    pub fn count(what: &str, measured: usize, wanted: usize) -> Self {
+        Self {
+            what: what.to_owned(),
+            measured: Some(measured as f64),
+            unit: String::new(),
+            wanted: Some(Wanted::Exactly(wanted as f64)),
+        }
+    }
+
+    pub fn at_most(what: &str, measured: Option<f64>, unit: &str, most: f64) -> Self {
+        Self { wanted: Some(Wanted::AtMost(most)), ..Self::noted(what, measured, unit) }
+    }
+
+    /// Told, and not judged.
+    pub fn noted(what: &str, measured: Option<f64>, unit: &str) -> Self {
+        Self { what: what.to_owned(), measured, unit: unit.to_owned(), wanted: None }
+    }
+
+    pub fn is_missed(&self) -> bool {
+        let (Some(wanted), measured) = (self.wanted, self.measured) else {
+            return false;
+        };
+        !measured.is_some_and(|measured| match wanted {
+            Wanted::AtMost(most) => measured <= most,
+            Wanted::Exactly(count) => (measured - count).abs() < f64::EPSILON,
+        })
+    }
+}
+
+/// What the embedding program says once it has started all it could.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostStarted {
+    pub started: usize,
+    /// Why the others could not be started, each with its count.
+    pub failures: BTreeMap<String, usize>,
+}
+
+/// What it says once it has stopped them: how each ended, and the errors where there
+/// was no report, each with its count.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostStopped {
+    pub endings: BTreeMap<String, usize>,
+    pub failures: BTreeMap<String, usize>,
+}
+
+/// What a report says of an end: why, and how the leader exited, as JSON.
+pub fn ending(reason: &str, exit: &Value) -> String {
+    format!("{reason}, {exit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_can_be_missed() {
+        assert!(!Figure::at_most("ps", Some(0.4), "s", 0.4).is_missed());
+        assert!(Figure::at_most("ps", Some(0.41), "s", 0.4).is_missed());
+        assert!(Figure::at_most("ps", None, "s", 0.4).is_missed());
+        assert!(!Figure::count("saved", 1000, 1000).is_missed());
+        assert!(Figure::count("saved", 999, 1000).is_missed());
+        assert!(Figure::count("left", 1, 0).is_missed());
+        assert!(!Figure::noted("start", Some(1e9), "ms").is_missed());
+    }
+
+    #[test]
+    fn scenarios_have_names_of_their_own() {
+        for scenario in Scenario::ALL {
+            let named = Scenario::ALL.iter().filter(|other| other.name() == scenario.name());
+            assert_eq!(named.count(), 1, "{}", scenario.name());
+        }
+    }
+}
