@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fullstop::{Command, Ladder, Order, Run, Runs, blocking, end_all};
+use fullstop::{Command, Ladder, Order, Run, Runs, Update, blocking, end_all};
 use fullstop_bench::soak::{HostStarted, HostStopped, LADDER, ending};
 
 /// Started side by side, as a host does that has many to start.
@@ -39,18 +39,22 @@ fn host(state: &Path, count: &str, command: &[String]) -> Result<(), Box<dyn Err
     say(&HostStarted { started: started.len(), failures })?;
     std::io::stdin().read_line(&mut String::new())?;
 
-    let ended = blocking::wait(async { Ok(end_all(started, Order::Stop, |_, _| ()).await) })?;
     let mut stopped = HostStopped { endings: BTreeMap::new(), failures: BTreeMap::new() };
-    for (_, report) in ended {
-        let (counts, what) = match report {
+    let all = end_all(started, Order::Stop, None, |news| {
+        let Some((_, Update::Done(ended))) = news else { return };
+        let (counts, what) = match *ended {
             Ok(report) => {
-                let exit = serde_json::to_value(report.exit)?;
+                let exit = serde_json::to_value(report.exit).unwrap_or_default();
                 (&mut stopped.endings, ending(&report.reason.to_string(), &exit))
             }
             Err(error) => (&mut stopped.failures, error.to_string()),
         };
         *counts.entry(what).or_default() += 1;
-    }
+    });
+    blocking::wait(async {
+        all.await;
+        Ok(())
+    })?;
     say(&stopped)
 }
 
