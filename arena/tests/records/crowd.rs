@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use arena::{
-    Context, Need, Outcome, Process, Registry, Scenario, Signal, Spawned, World, await_until,
-    ensure, seconds, send_signal,
+    Context, Ended, Need, Outcome, Process, Registry, Scenario, Signal, Spawned, World,
+    await_until, ensure, seconds, send_signal,
 };
 
 use super::desk::{
@@ -16,7 +16,7 @@ use super::desk::{
 use crate::kit::{AS_ROOT, EVERYWHERE, Lines, Place, add_with, text};
 
 pub fn register(registry: &mut Registry) {
-    let starved = [Need::Check(cpu_controller_is_ours)];
+    let starved = [Need::Check(cpu_controller_is_ours), Need::Program("chrt")];
     for (name, play) in [
         ("keeper", starved_keeper as fn(&mut World, Place) -> Outcome),
         ("stopper", starved_stopper),
@@ -154,29 +154,43 @@ fn cpu_controller_is_ours() -> Result<(), String> {
     quota.exists().then_some(()).ok_or_else(missing)
 }
 
-/// A place where all together get a thousandth of a processor, and one of them wants
+/// A place where all together get a thousandth of a processor, and some of them want
 /// more than that: whoever else is there waits for seconds.
 struct Starving {
     path: PathBuf,
-    hungry: Spawned,
+    hungry: Vec<Spawned>,
 }
 
 impl Starving {
-    fn make(world: &mut World) -> Outcome<Self> {
+    fn make(world: &mut World, hungry: usize) -> Outcome<Self> {
         let world_of_its_own = world.cgroup().and_then(|cgroup| cgroup.path().file_name());
         let name = world_of_its_own.context("the world has no name")?;
         let path = PathBuf::from(CPU).join(name);
         fs::create_dir(&path).context("a cpu cgroup")?;
         fs::write(path.join("cpu.cfs_period_us"), "1000000").context("period")?;
         fs::write(path.join("cpu.cfs_quota_us"), "1000").context("quota")?;
-        let hungry = busy_loop(world)?;
-        let starving = Self { path, hungry };
-        starving.add(starving.hungry.pid)?;
+        let mut starving = Self { path, hungry: Vec::new() };
+        for _ in 0..hungry {
+            let hungry = busy_loop(world)?;
+            starving.add(hungry.pid)?;
+            starving.hungry.push(hungry);
+        }
         Ok(starving)
     }
 
     fn add(&self, pid: i32) -> Outcome {
         fs::write(self.path.join("cgroup.procs"), pid.to_string()).context("starving")
+    }
+
+    /// From now on this one has next to nothing: whoever else is there goes first.
+    fn starve(&self, world: &mut World, whom: &Process) -> Outcome {
+        self.add(whom.pid)?;
+        let mut command = world.command("chrt");
+        command.args(["--idle", "--pid", "0", &whom.pid.to_string()]);
+        let chrt = world.spawn("chrt", &mut command)?;
+        let ended = world.wait(&chrt, seconds(10))?;
+        ensure!(ended == Ended::Code(0), "chrt ended with {ended}");
+        Ok(())
     }
 
     /// Everybody who is there has enough again.
@@ -185,7 +199,7 @@ impl Starving {
     }
 
     fn end(self, world: &World) -> Outcome {
-        end(world, std::slice::from_ref(&self.hungry))
+        end(world, &self.hungry)
     }
 }
 
@@ -199,6 +213,11 @@ impl Drop for Starving {
     }
 }
 
+/// So many busy loops leave no processor alone.
+fn on_every_processor() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// How often the kernel has put off somebody there because the time was used up.
 fn throttled(starving: &Starving) -> u64 {
     let told = fs::read_to_string(starving.path.join("cpu.stat")).unwrap_or_default();
@@ -206,18 +225,24 @@ fn throttled(starving: &Starving) -> u64 {
     line.and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
+/// Waits until nobody there has had a processor for so many seconds, but the hungry one.
+fn starve_for(starving: &Starving, times: u64) -> Outcome {
+    let before = throttled(starving);
+    let starved = || throttled(starving) >= before + times;
+    ensure!(await_until(seconds(60), starved), "nobody was starved");
+    Ok(())
+}
+
 /// A keeper that waits for a processor for seconds is not hung: nobody goes around it.
 fn starved_keeper(world: &mut World, place: Place) -> Outcome {
     let _never = agents_can_live(world)?;
     let id = agent(world, place)?;
-    let found = who(world, &id)?;
-    let starving = Starving::make(world)?;
-    starve(&starving, &[&found.keeper])?;
-    let before = throttled(&starving);
+    let keeper = who(world, &id)?.keeper;
+    let starving = Starving::make(world, on_every_processor())?;
+    starving.starve(world, &keeper)?;
     let asked = ask_with(world, place, &["stop", &id], |_| {})?;
     // Three times the second after which a keeper that hangs is gone around.
-    let starved = || throttled(&starving) >= before + 3;
-    ensure!(await_until(seconds(30), starved), "nobody was starved");
+    starve_for(&starving, 3)?;
     ensure!(asked.stderr().is_empty(), "it went around: {}", asked.stderr());
     starving.feed()?;
     starving.end(world)?;
@@ -225,36 +250,33 @@ fn starved_keeper(world: &mut World, place: Place) -> Outcome {
     expect_over(world, &id, "stopped", proof(place))
 }
 
-fn starve(starving: &Starving, whom: &[&Process]) -> Outcome {
-    whom.iter().try_for_each(|process| starving.add(process.pid))
-}
-
 /// One who asks, and waits for a processor itself, does not judge others by that.
 fn starved_stopper(world: &mut World, place: Place) -> Outcome {
+    const MANY: usize = 30;
     let _never = agents_can_live(world)?;
-    let id = agent(world, place)?;
-    let starving = Starving::make(world)?;
-    let before = throttled(&starving);
-    let asked = enter_and(world, place, &starving, &["stop", &id])?;
-    let starved = || throttled(&starving) >= before + 3;
-    ensure!(await_until(seconds(30), starved), "nobody was starved");
+    agents(world, place, MANY)?;
+    // It gets on, a little in every second.
+    let starving = Starving::make(world, 1)?;
+    let asked = enter_and(world, place, &starving, &["stop", "--all"])?;
+    starve_for(&starving, 20)?;
     starving.feed()?;
     starving.end(world)?;
-    all_saved(world, place, &asked, 1)?;
-    expect_over(world, &id, "stopped", proof(place))
+    all_saved(world, place, &asked, MANY)
 }
 
 /// A start that waits for a processor begins in the end.
 fn starved_start(world: &mut World, place: Place) -> Outcome {
     let _never = agents_can_live(world)?;
-    let starving = Starving::make(world)?;
-    let before = throttled(&starving);
+    let starving = Starving::make(world, on_every_processor())?;
     let cage = place.cage.to_string();
     let words = ["start", "--cage", &cage, "--ladder", LADDER, "--", "sh", "-c", SAVES, "one"];
     let asked = enter_and(world, place, &starving, &words)?;
+    let children = || crate::kit::children(asked.spawned.pid);
+    ensure!(await_until(seconds(60), || !children().is_empty()), "no keeper was ever started");
+    let first = children().pop().context("it is gone already")?;
+    starving.starve(world, &first)?;
     // Longer than what was started may hang.
-    let starved = || throttled(&starving) >= before + 8;
-    ensure!(await_until(seconds(60), starved), "nobody was starved");
+    starve_for(&starving, 8)?;
     starving.feed()?;
     starving.end(world)?;
     let said = asked.hear(world, seconds(20))?;
