@@ -159,3 +159,6 @@ impl Drop for Follower {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,3 +78,6 @@ impl<W: Fn() -> Option<i32>> Silence<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use crate::kit::{Home, begin, event, id, names, record, spec};
 use crate::stage;
 use fullstop_core::words::Reason;
-use fullstop_store::format::Phase;
+use fullstop_store::format::{Phase, RecordFile};
 use fullstop_store::{Standing, Store, StoreError};
 use std::fs::File;
 use std::io::Write as _;
@@ -63,6 +63,54 @@ fn a_full_disk_damages_nothing() {
     second.abandon();
     assert_eq!(store.all().expect("all"), [id(1)]);
     assert_eq!(store.live().expect("live"), [id(1)]);
+}
+
+/// A record with a report about so many who were left behind.
+fn last_words(leftovers: usize) -> RecordFile {
+    let text = include_str!("../fixtures/v1/record-ended.json");
+    let told: RecordFile = serde_json::from_str(text).expect("a fixture");
+    let mut report = told.report.expect("a report");
+    let member = report.leftovers.first().or(report.survivors.first()).cloned();
+    report.leftovers = vec![member.expect("somebody"); leftovers];
+    RecordFile { report: Some(report), ..record(&id(1), Phase::Ended { reason: Reason::Exited }) }
+}
+
+/// What was taken at the birth is enough for the end, and for a crowd that nobody could
+/// foresee, of which a few are named.
+#[test]
+fn the_last_record_has_its_room() {
+    let test = "disk::the_last_record_has_its_room";
+    let Some(dir) = on_disk(test, "mount -t tmpfs -o size=128k,mode=700 none \"$DIR\"") else {
+        return;
+    };
+    let store = Store::at(&dir).expect("a store");
+    for leftovers in [1, 5000] {
+        let mut run = begin(&store, &id(1), None);
+        run.take_room(&record(&id(1), Phase::Starting)).expect("room");
+        let ballast = fill(&dir);
+        run.append(&[event(&id(1), 7)]).expect("the last event");
+        run.write_record(&last_words(leftovers)).expect("the last record");
+        let written = store.last_record(&id(1)).expect("a record");
+        let report = written.report.expect("a report");
+        assert!(written.state.is_over());
+        assert_eq!(report.leftovers.len(), leftovers.min(8));
+        assert_eq!(
+            report.error.is_some_and(|error| error.contains("disk was full")),
+            leftovers > 8
+        );
+        run.finish().expect("finished");
+        assert_eq!(
+            names(&store, &format!("runs/{}", id(1))),
+            ["events.jsonl", "record.json", "spec.json"]
+        );
+        std::fs::remove_file(ballast).expect("room");
+        store.remove(&id(1)).expect("removed");
+    }
+    // Where there is none, it is not taken, and nothing is left of the try.
+    let run = begin(&store, &id(1), None);
+    fill(&dir);
+    is_full(run.take_room(&record(&id(1), Phase::Starting)));
+    assert!(!names(&store, &format!("runs/{}", id(1))).contains(&"record.room".to_owned()));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod fixtures;
 mod formats;
 mod frames;
 mod groups;
+mod journal;
 mod kit;
 mod log_costs;
 mod log_failures;

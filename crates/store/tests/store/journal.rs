@@ -1,0 +1,118 @@
+//! The journal: what is appended is read, and what cannot be read is said to be missed.
+
+use crate::kit::{Home, begin, id, live_and_end, record};
+use fullstop_core::words::{Moment, Reason};
+use fullstop_store::format::Phase;
+use fullstop_store::{JournalReader, News, Notice};
+use proptest::prelude::*;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+
+const LENGTH: u64 = 256;
+
+fn told(reader: &mut JournalReader) -> Vec<(u64, String)> {
+    let News { notices, missed } = reader.read().expect("read");
+    assert!(!missed);
+    let days = |notice: &Notice| (1..9).find(|&day| id(day) == notice.id).expect("a run of ours");
+    notices.iter().map(|notice| (days(notice), notice.state.clone())).collect()
+}
+
+fn journal(home: &Home) -> File {
+    OpenOptions::new().append(true).open(home.path().join("journal")).expect("the journal")
+}
+
+#[test]
+fn every_change_of_a_state_is_told_once() {
+    let home = Home::new();
+    let mut reader = home.journal().expect("a journal");
+    let run = begin(&home, &id(1), None);
+    run.write_record(&record(&id(1), Phase::Running)).expect("the same state");
+    let stopping = |step: &str| Phase::Stopping {
+        reason: Reason::Stopped,
+        step: step.to_owned(),
+        until: Moment::default(),
+    };
+    run.write_record(&record(&id(1), stopping("term@leader"))).expect("a step");
+    run.write_record(&record(&id(1), stopping("kill"))).expect("another step");
+    live_and_end(&home, &id(2), None);
+    let all = ["running", "stopping", "stopping"].map(|state| (1, state.to_owned()));
+    let other = ["running", "ended"].map(|state| (2, state.to_owned()));
+    assert_eq!(told(&mut reader), [&all[..], &other[..]].concat());
+    assert_eq!(told(&mut reader), []);
+    let length = journal(&home).metadata().expect("its size").len();
+    assert_eq!(length, 5 * LENGTH);
+}
+
+#[test]
+fn whoever_comes_later_reads_from_there_on() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), None);
+    let mut reader = home.journal().expect("a journal");
+    assert_eq!(told(&mut reader), []);
+    live_and_end(&home, &id(2), None);
+    reader.go_to_end().expect("its end");
+    assert_eq!(told(&mut reader), []);
+}
+
+#[test]
+fn another_file_of_that_name_is_read_from_its_end() {
+    let home = Home::new();
+    let mut reader = home.journal().expect("a journal");
+    live_and_end(&home, &id(1), None);
+    std::fs::remove_file(home.path().join("journal")).expect("removed");
+    live_and_end(&home, &id(2), None);
+    assert!(reader.is_another().expect("looked"));
+    assert!(!reader.is_another().expect("looked"));
+    live_and_end(&home, &id(3), None);
+    assert_eq!(told(&mut reader).len(), 2);
+}
+
+#[test]
+fn a_journal_that_was_cut_has_missed_something() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), None);
+    let mut reader = home.journal().expect("a journal");
+    journal(&home).set_len(LENGTH).expect("cut");
+    assert!(reader.read().expect("read").missed);
+    live_and_end(&home, &id(2), None);
+    assert_eq!(told(&mut reader).len(), 2);
+}
+
+/// It keeps its last mebibyte, whatever is appended, and the place of a notice stays.
+#[test]
+fn the_head_is_punched_out() {
+    use std::os::unix::fs::MetadataExt as _;
+    const KEPT: u64 = 1 << 20;
+    let home = Home::new();
+    let mut reader = home.journal().expect("a journal");
+    let mut head = journal(&home);
+    head.write_all(&vec![b'x'; 512 * 1024]).expect("written");
+    head.set_len(2 * KEPT - LENGTH).expect("a long one");
+    let before = head.metadata().expect("its size");
+    drop(begin(&home, &id(1), None));
+    let after = head.metadata().expect("its size");
+    assert_eq!(after.len(), 2 * KEPT);
+    assert!(after.blocks() < before.blocks(), "{before:?} {after:?}");
+    let News { notices, missed } = reader.read().expect("read");
+    assert!(missed && notices.len() == 1, "a reader in the hole knows that it missed something");
+}
+
+proptest! {
+    /// Whatever a stranger appends: nothing panics, and what is told behind it is read,
+    /// or said to be missed, and read again at the latest from the next on.
+    #[test]
+    fn garbage_hides_nothing_for_long(garbage in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let home = Home::new();
+        let mut reader = home.journal().expect("a journal");
+        journal(&home).write_all(&garbage).expect("written");
+        live_and_end(&home, &id(1), None);
+        live_and_end(&home, &id(2), None);
+        let first = reader.read().expect("read");
+        let whole = first.notices.len() == 4;
+        prop_assert!(whole || first.missed, "{} of 4, and nothing missed", first.notices.len());
+        live_and_end(&home, &id(3), None);
+        live_and_end(&home, &id(4), None);
+        let News { notices, .. } = reader.read().expect("read");
+        prop_assert!(notices.iter().any(|notice| notice.id == id(4) && notice.state == "ended"));
+    }
+}
