@@ -40,9 +40,9 @@ fn host(state: &Path, count: &str, command: &[String]) -> Result<(), Box<dyn Err
     std::io::stdin().read_line(&mut String::new())?;
 
     let mut stopped = HostStopped { endings: BTreeMap::new(), failures: BTreeMap::new() };
-    let all = end_all(started, Order::Stop, None, |news| {
-        let Some((_, Update::Done(ended))) = news else { return };
-        let (counts, what) = match *ended {
+    let all = end_all(started, Order::Stop, |_, update| {
+        let Update::Done(ended) = update else { return };
+        let (counts, what) = match ended {
             Ok(report) => {
                 let exit = serde_json::to_value(report.exit).unwrap_or_default();
                 (&mut stopped.endings, ending(&report.reason.to_string(), &exit))

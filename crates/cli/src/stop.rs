@@ -2,10 +2,10 @@
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::print::{json, print};
-use fullstop::front::give_orders_to_many;
+use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
-    Error, GroupReport, Id, Order, Progress, Report, Run, Runs, Status, Update, Verdict, blocking,
-    end_all,
+    Error, GroupReport, Id, Order, Progress, Report, Run, Runs, Status, Update, Verdict, ask_all,
+    blocking,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::format::seconds;
@@ -15,7 +15,7 @@ use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
 pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
-    give_orders_to_many();
+    prepare_for_many();
     let runs = Runs::open()?;
     let (meant, unknown) = meant(&runs, &options.which)?;
     let ended =
@@ -41,81 +41,98 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
     }
 }
 
-fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
-    let mut failed = None;
-    for run in runs {
-        match blocking::wait(order.ask(&run)) {
-            Ok(()) if options.json => {
-                json(&serde_json::json!({ "id": run.id(), "accepted": true }))?;
-            }
-            Ok(()) if options.quiet => {}
-            Ok(()) => print(&format!("{} stopping\n", run.id()))?,
-            Err(Error::Over(report)) => show(&report, options)?,
-            Err(error) => {
-                complain(format!("{}: {error}", run.id()));
-                failed = Some(FAILED);
-            }
-        }
-    }
-    Ok(failed)
+/// What came of orders to many. What cannot be shown is said at the end, and keeps no
+/// order from being given.
+struct Results<'a> {
+    options: &'a StopOptions,
+    status: Option<u8>,
+    shown: Result<(), Fail>,
 }
 
-/// Each is shown as it ends. What cannot be shown is said at the end, and stops nobody.
+impl Results<'_> {
+    fn of(options: &StopOptions) -> Results<'_> {
+        Results { options, status: None, shown: Ok(()) }
+    }
+
+    fn show(&mut self, shown: Result<(), Fail>) {
+        self.shown = std::mem::replace(&mut self.shown, Ok(())).and(shown);
+    }
+
+    fn accepted(&mut self, id: &Id) {
+        self.show(match self.options {
+            options if options.json => json(&serde_json::json!({ "id": id, "accepted": true })),
+            options if options.quiet => Ok(()),
+            _ => print(&format!("{id} stopping\n")),
+        });
+    }
+
+    fn ended(&mut self, report: &Report) {
+        self.show(match self.options {
+            options if options.json => json(report),
+            options if options.quiet => Ok(()),
+            _ => print(&line(report)),
+        });
+        if is_stuck(report) {
+            name_survivors(report);
+            self.status = Some(STUCK);
+        }
+    }
+
+    /// A run that may live on is stuck, as far as can be told here.
+    fn failed(&mut self, id: &Id, error: &Error) {
+        complain(format!("{id}: {error}"));
+        let status = if let Error::TimedOut(_) = error { STUCK } else { FAILED };
+        self.status = self.status.or(Some(status));
+    }
+
+    fn status(self) -> Result<Option<u8>, Fail> {
+        self.shown.map(|()| self.status)
+    }
+}
+
+fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
+    let mut results = Results::of(options);
+    blocking::wait(async {
+        let tell = |id: &Id, asked| match asked {
+            Ok(()) => results.accepted(id),
+            Err(Error::Over(report)) => results.ended(&report),
+            Err(error) => results.failed(id, &error),
+        };
+        ask_all(runs, order, tell).await;
+        Ok(())
+    })?;
+    results.status()
+}
+
+/// Each is shown as it ends.
 fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
     let mut board = Board::new(&runs, options.quiet || options.json);
     let named = matches!(options.which, Which::Ids(_));
-    let mut status = None;
-    let mut shown = Ok(());
-    let ended = end_all(runs, order, board.draws_every(), |news| match news {
-        None => board.draw(),
-        Some((id, Update::Progress(Progress::Now(_)))) => board.is_news_of(id),
-        Some((id, Update::Progress(Progress::GoingAround(what)))) => {
-            board.clear();
-            complain(format!("{id}: {what}"));
-        }
-        Some((id, Update::Done(ended))) => {
-            board.clear();
-            let run = board.remove(id);
-            match *ended {
-                Ok(report) => {
-                    let done = show(&report, options);
-                    shown = std::mem::replace(&mut shown, Ok(())).and(done);
-                    if is_stuck(&report) {
-                        name_survivors(&report);
-                        status = Some(STUCK);
-                    }
-                }
-                // It was never born, and was swept away: nothing of it was meant by name.
-                Err(_) if !named && run.is_some_and(|run| !run.dir().exists()) => {}
-                Err(error) => {
-                    complain(format!("{id}: {error}"));
-                    status = status.or(Some(error_status(&error)));
+    let mut results = Results::of(options);
+    let clock = board.draws_every();
+    blocking::wait(async {
+        let tell = |news: Option<(&Id, Update)>| match news {
+            Some((id, Update::Progress(Progress::Now(_)))) => board.latest = Some(id.clone()),
+            Some((id, Update::Progress(Progress::GoingAround(what)))) => {
+                board.clear();
+                complain(format!("{id}: {what}"));
+            }
+            Some((id, Update::Done(ended))) => {
+                board.clear();
+                let run = board.runs.remove(id);
+                match ended {
+                    Ok(report) => results.ended(&report),
+                    // It was never born, and was swept away: nothing of it was meant by name.
+                    Err(_) if !named && run.is_some_and(|run| !run.dir().exists()) => {}
+                    Err(error) => results.failed(id, &error),
                 }
             }
-        }
-    });
-    blocking::wait(async {
-        ended.await;
+            _ => board.draw(),
+        };
+        end_all_with_clock(runs, order, clock, tell).await;
         Ok(())
     })?;
-    shown?;
-    Ok(status)
-}
-
-/// A run that may live on is stuck, as far as anybody here knows.
-fn error_status(error: &Error) -> u8 {
-    match error {
-        Error::TimedOut(_) => STUCK,
-        _ => FAILED,
-    }
-}
-
-fn show(report: &Report, options: &StopOptions) -> Result<(), Fail> {
-    match options {
-        options if options.json => json(report),
-        options if options.quiet => Ok(()),
-        _ => print(&line(report)),
-    }
+    results.status()
 }
 
 pub fn line(report: &Report) -> String {
@@ -179,15 +196,6 @@ impl Board {
     /// The seconds that are left go by also if nothing happens.
     fn draws_every(&self) -> Option<Duration> {
         self.shown.then_some(Duration::from_millis(200))
-    }
-
-    fn is_news_of(&mut self, id: &Id) {
-        self.latest = Some(id.clone());
-        self.draw();
-    }
-
-    fn remove(&mut self, id: &Id) -> Option<Run> {
-        self.runs.remove(id)
     }
 
     /// A few are shown each with its own step and count, and of many the latest: what

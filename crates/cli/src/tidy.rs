@@ -3,6 +3,7 @@
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::print::{json, lines, print, width};
 use crate::stop;
+use fullstop::front::prepare_for_many;
 use fullstop::{Found, Runs, Swept, blocking};
 use fullstop_cli::args::{Form, GroupCall, PruneOptions};
 use fullstop_cli::format::table;
@@ -69,10 +70,12 @@ pub fn group(call: &GroupCall) -> Result<(), Fail> {
     match call {
         GroupCall::Ls { form } => list_groups(&runs, *form),
         GroupCall::Stop { name, json } => {
+            prepare_for_many();
             let group = runs.group(name)?;
             stop::group(&blocking::wait(group.stop())?, *json)
         }
         GroupCall::Close { name, json } => {
+            prepare_for_many();
             let group = runs.group(name)?;
             stop::group(&blocking::wait(group.close())?, *json)
         }

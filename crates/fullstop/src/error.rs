@@ -20,6 +20,7 @@ use std::io;
 /// # }
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Error {
     Store(StoreError),
     Find(FindError),
@@ -36,7 +37,7 @@ pub enum Error {
     },
     /// The keeper would not.
     Refused(String),
-    /// There is nobody left to order anything.
+    /// The run has ended, is released or stuck: the order was not given. Its report.
     Over(Box<Report>),
     /// Its pids mean nothing here.
     Elsewhere(String),

@@ -2,6 +2,7 @@
 //! of the line to a keeper. It is for the command `fullstop`; nothing here is stable.
 
 pub use crate::link::{Attached, Link, Tail, Wish};
+pub use crate::many::end_all_with_clock;
 pub use crate::send::Sender;
 pub use fullstop_cage::linux::{
     Heard, Origin, Signals, die_of, own_group, stop_self_by, watch_parent,
@@ -19,9 +20,9 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
 use fullstop_store::Request;
 
-/// Whoever gives orders to a thousand keepers, which ask for short turns, asks for
-/// short turns too, and for the descriptors it may have.
-pub fn give_orders_to_many() {
+/// Asks for short turns on the processor, as the keepers do, and for all the descriptors
+/// that this process may have: it is about to give orders to many.
+pub fn prepare_for_many() {
     ask_for_short_turns();
     raise_descriptor_limit();
 }

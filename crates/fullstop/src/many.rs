@@ -23,9 +23,9 @@ use tokio::time::timeout;
 /// }
 /// let live = runs.live()?;
 /// let mut ended = 0;
-/// let all = end_all(live, Order::Kill, None, |news| {
-///     if let Some((id, Update::Done(report))) = news {
-///         println!("{id}: {}", report.expect("an end").state);
+/// let all = end_all(live, Order::Kill, |id, update| {
+///     if let Update::Done(Ok(report)) = update {
+///         println!("{id}: {}", report.state);
 ///         ended += 1;
 ///     }
 /// });
@@ -44,17 +44,28 @@ pub enum Order {
 
 /// What is told of one of many.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Update {
     /// How its stop goes.
     Progress(Progress),
     /// How it ended, or what went wrong.
-    Done(Box<Result<Report>>),
+    Done(Result<Box<Report>>),
 }
 
 /// Ends all of them side by side, telling how each goes and how it ended, as soon as it
-/// has. What goes wrong with one holds up no other. Whoever draws a clock can be told
-/// that nothing has happened for so long.
-pub async fn end_all(
+/// has. What goes wrong with one holds up no other.
+pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Update)) {
+    let tell = |news: Option<(&Id, Update)>| {
+        if let Some((id, update)) = news {
+            tell(id, update);
+        }
+    };
+    end_all_with_clock(runs, order, None, tell).await;
+}
+
+/// As [`end_all`], for one who draws a clock meanwhile: it is told nothing whenever
+/// nothing has happened for so long.
+pub async fn end_all_with_clock(
     runs: Vec<Run>,
     order: Order,
     idle: Option<Duration>,
@@ -71,7 +82,7 @@ pub async fn end_all(
                 Order::Stop => run.stop_with(tell).await,
                 Order::Kill => run.kill_with(tell).await,
             };
-            let _ = teller.send((id, Update::Done(Box::new(ended))));
+            let _ = teller.send((id, Update::Done(ended.map(Box::new))));
         });
     }
     drop(teller);
@@ -91,12 +102,22 @@ pub async fn end_all(
     }
 }
 
-impl Order {
-    /// Asks for it, and returns once that was accepted.
-    pub async fn ask(self, run: &Run) -> Result<()> {
-        match self {
-            Order::Stop => run.ask_to_stop().await,
-            Order::Kill => run.ask_to_kill().await,
+/// Asks for the end of all of them side by side, telling which were accepted.
+pub async fn ask_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Result<()>)) {
+    let mut asks = JoinSet::new();
+    for run in runs {
+        asks.spawn(async move {
+            let asked = match order {
+                Order::Stop => run.ask_to_stop().await,
+                Order::Kill => run.ask_to_kill().await,
+            };
+            (run.id().clone(), asked)
+        });
+    }
+    while let Some(asked) = asks.join_next().await {
+        match asked {
+            Ok((id, asked)) => tell(&id, asked),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
 }

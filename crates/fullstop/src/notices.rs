@@ -8,7 +8,7 @@ use crate::any_of::any_of;
 use crate::readable::readable;
 use fullstop_cage::linux::FileChanges;
 use fullstop_core::id::Id;
-use fullstop_store::{JournalReader, Store};
+use fullstop_store::{JournalReader, News, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     heard: Mutex<Heard>,
-    /// Held by whoever reads for all.
+    /// Held by the task that reads the journal for all.
     reading: AsyncMutex<()>,
 }
 
@@ -85,17 +85,18 @@ impl Heard {
     /// Wakes those whose runs are told of. Returns what to wait for.
     fn hear(&mut self) -> Option<Arc<FileChanges>> {
         let journal = self.journal.as_mut()?;
-        let news = journal.reader.read().unwrap_or_default();
+        let unread = News { missed: true, ..News::default() };
+        let news = journal.reader.read().unwrap_or(unread);
         for notice in news.notices {
             if let Some(follower) = self.followed.get(&notice.id) {
                 follower.send_replace(());
             }
         }
-        let is_another = journal.reader.is_another().unwrap_or_default();
-        if is_another {
+        let replaced = journal.reader.reopen_if_replaced().unwrap_or_default();
+        if replaced {
             journal.watch();
         }
-        if news.missed || is_another {
+        if news.missed || replaced {
             self.followed.values().for_each(|follower| follower.send_replace(()));
         }
         journal.changes.clone()

@@ -1,14 +1,14 @@
 //! Waiting for a descriptor that is not a socket: a pidfd, an inotify.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Returns once it is readable. An error, if it cannot be waited for.
-pub(crate) async fn readable(fd: impl AsRawFd) -> io::Result<()> {
+pub(crate) async fn readable(fd: impl AsFd + AsRawFd) -> io::Result<()> {
     // What replaces this function is unsafe, for descriptors that become others while
-    // they are registered. These are owned here, and do not.
+    // they are registered. These are owned, or borrowed for as long as this waits.
     #[allow(deprecated)]
     let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
     fd.readable().await.map(drop)

@@ -159,13 +159,13 @@ impl Run {
     pub async fn ask_to_stop(&self) -> Result<()> {
         let request =
             Request::Stop { generation: self.generation, reason: Reason::Stopped, signal: None };
-        stop::accept_living(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await
     }
 
     /// Asks for the last step, and returns once that was accepted.
     pub async fn ask_to_kill(&self) -> Result<()> {
         let request = Request::Kill { generation: self.generation };
-        stop::accept_living(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await
     }
 
     /// Waits for its end, however it comes. A stuck run is waited for.
@@ -189,13 +189,13 @@ impl Run {
     /// Lets it live on when this program leaves, whatever was said when it began.
     pub async fn stay(&self) -> Result<()> {
         let request = Request::Stay { generation: self.generation };
-        stop::accept_living(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await
     }
 
     /// Sends a signal to its leader; it is no part of a stop.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
         let request = Request::Signal { generation: self.generation, signal };
-        stop::accept_living(self, &request).await.map(drop)
+        stop::accept_living(self, &request).await
     }
 
     /// Stops it, and once that is proven starts its next generation, in the

@@ -175,12 +175,7 @@ impl From<Seen> for Process {
 }
 
 /// How long it is until that point on the clock of this boot.
-///
-/// ```
-/// use fullstop::Moment;
-/// assert_eq!(fullstop::left(Moment::default()), std::time::Duration::ZERO);
-/// ```
-pub fn left(until: Moment) -> Duration {
+pub(crate) fn left(until: Moment) -> Duration {
     until.since(now())
 }
 

@@ -158,8 +158,9 @@ impl Ledger {
         }
     }
 
-    /// We look after the run alone from here on, as whoever goes around us can see.
-    pub fn hand_over(&mut self, state: &State) {
+    /// Writes down that this process alone looks after the run from here on: one who
+    /// would go around it can see that.
+    pub fn take_over(&mut self, state: &State) {
         self.record.keeper = identify(own_pid());
         self.record.guard = None;
         self.record.state = Phase::of(state);

@@ -57,7 +57,7 @@ pub(crate) fn append(root: &Dir, notice: &Notice) -> Result<()> {
     let why = |error| StoreError::io("write", &root.path.join(JOURNAL), error);
     file.write_all(&notice.encode()).map_err(why)?;
     let end = file.stream_position().map_err(why)?;
-    if end.is_multiple_of(KEPT) && end > KEPT {
+    if end > KEPT && end / KEPT != (end - LENGTH as u64) / KEPT {
         // Where holes cannot be punched the journal grows.
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&file, punch, 0, end - KEPT);
@@ -101,9 +101,9 @@ impl JournalReader {
         Ok(())
     }
 
-    /// Whether another file bears the journal's name by now; that one is read from its
-    /// end on. Whoever watches the file must watch the new one.
-    pub fn is_another(&mut self) -> Result<bool> {
+    /// If another file bears the journal's name by now, that one is read, from its end
+    /// on, and has to be watched in place of the old one. Returns whether that is so.
+    pub fn reopen_if_replaced(&mut self) -> Result<bool> {
         let named = statat(&self.root.fd, JOURNAL, AtFlags::empty());
         let same = matches!((named, fstat(&self.file)), (Ok(named), Ok(held))
             if (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino));
@@ -160,8 +160,9 @@ fn take_whole(bytes: &[u8], news: &mut News) -> usize {
     while let Some(line) = bytes.get(used..used + LENGTH) {
         if line[LENGTH - 1] == b'\n' {
             match serde_json::from_slice::<Notice>(line) {
-                Ok(notice) => news.notices.push(notice),
-                Err(_) => news.missed = true,
+                Ok(notice) if notice.version <= VERSION => news.notices.push(notice),
+                // A later version may mean other things by the same words.
+                _ => news.missed = true,
             }
             used += LENGTH;
         } else {

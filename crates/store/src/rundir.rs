@@ -66,15 +66,12 @@ impl RunDir {
             Errno::EXIST => StoreError::Live { path: dir.path.clone() },
             errno => StoreError::io("list", &path, errno),
         })?;
-        Ok(RunDir {
-            id: id.clone(),
-            root,
-            dir,
-            lock,
-            joined: None,
-            before: None,
-            noticed: RefCell::default(),
-        })
+        Ok(RunDir::new(id, root, dir, lock))
+    }
+
+    fn new(id: &Id, root: Dir, dir: Dir, lock: File) -> RunDir {
+        let (id, noticed) = (id.clone(), RefCell::default());
+        RunDir { id, root, dir, lock, joined: None, before: None, noticed }
     }
 
     /// The same for a run that has been: what it was asked to do is kept, for the
@@ -101,15 +98,7 @@ impl RunDir {
         let ours = try_lock(lock.as_fd(), SWEEP).map_err(why)?
             && !is_locked(lock.as_fd(), LIVE).map_err(why)?
             && is_at(&root, &listing(id), &lock);
-        Ok(ours.then(|| RunDir {
-            id: id.clone(),
-            root,
-            dir,
-            lock,
-            joined: None,
-            before: None,
-            noticed: RefCell::default(),
-        }))
+        Ok(ours.then(|| RunDir::new(id, root, dir, lock)))
     }
 
     pub fn id(&self) -> &Id {

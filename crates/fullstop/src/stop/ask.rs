@@ -25,26 +25,23 @@ pub(crate) enum Accepted {
     Over(Box<Report>),
 }
 
-/// Gives an order; returns when it was accepted. A keeper that is silent for a second
-/// of its own time is an error of its own.
-pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
-    accept_within(run, request, ANSWER).await
-}
-
 /// Gives an order to a keeper that must be there; a run that is over is an error.
-pub(crate) async fn accept_living(run: &Run, request: &Request) -> Result<Line> {
+pub(crate) async fn accept_living(run: &Run, request: &Request) -> Result<()> {
     match accept(run, request).await? {
-        Accepted::By(line, _) => Ok(line),
+        Accepted::By(..) => Ok(()),
         Accepted::Over(report) => Err(Error::Over(report)),
     }
 }
 
-pub(super) async fn accept_within(
-    run: &Run,
-    request: &Request,
-    limit: Duration,
-) -> Result<Accepted> {
-    let silent = || Error::TimedOut(format!("the keeper of run {} does not answer", run.id()));
+/// The keeper has been silent for a second of its own time, or for longer than we wait.
+pub(super) fn silent(run: &Run) -> Error {
+    Error::TimedOut(format!("the keeper of run {} does not answer", run.id()))
+}
+
+/// Gives an order; returns when it was accepted. A keeper that is silent for a second
+/// of its own time is an error of its own.
+pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
+    let silent = || silent(run);
     let keeper = || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
     let mut silence = Silence::of(keeper);
     let begun = Instant::now();
@@ -52,7 +49,7 @@ pub(super) async fn accept_within(
         let permit = permit(run, &mut silence).await;
         let asked = match settled(run).await {
             Ok(Some(report)) => return Ok(Accepted::Over(Box::new(report))),
-            Ok(None) => silence.wait_for(limit, ask(run, request)).await.ok_or_else(silent)?,
+            Ok(None) => silence.wait_for(ANSWER, ask(run, request)).await.ok_or_else(silent)?,
             Err(error) => Err(error),
         };
         drop(permit);
@@ -67,7 +64,7 @@ pub(super) async fn accept_within(
             Err(error) if error.is_shortage() && begun.elapsed() < LONGEST => silence.forget(),
             Err(error) => return Err(error),
         }
-        silence.wait_for(limit, sleep(TRY_AGAIN)).await.ok_or_else(silent)?;
+        silence.wait_for(ANSWER, sleep(TRY_AGAIN)).await.ok_or_else(silent)?;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::readable::readable;
 use crate::run::Run;
 use fullstop_cage::linux::Held;
 use fullstop_core::identity::Identity;
-use fullstop_core::report::Report;
+use fullstop_core::report::{Report, Verdict};
 use fullstop_core::signal::Signal;
 use fullstop_store::format::{Phase, RecordFile};
 use std::future::pending;
@@ -111,15 +111,14 @@ async fn death(pidfd: OwnedFd) {
 
 impl Settled {
     fn is_over(&self) -> bool {
-        self.record.as_ref().is_none_or(|record| record.state.is_over())
-            && self.report.state != fullstop_core::report::Verdict::Stuck
+        self.report.state != Verdict::Stuck
     }
 
     /// The keeper tells the end a moment before it is gone itself: waits until it and
     /// the guard of a run that is over are dead, so that nothing of ours is left.
     async fn let_go(&self, run: &Run) {
         let Some(record) = self.record.as_ref().filter(|_| self.is_over()) else { return };
-        let Ok(_permit) = run.runs().shared().watching.acquire().await else { return };
+        let Ok(_permit) = run.runs().shared().asking.acquire().await else { return };
         for identity in [&record.keeper, &record.guard].into_iter().flatten() {
             // One that somebody has stopped on its way out is let go on.
             for _ in 0..2 {

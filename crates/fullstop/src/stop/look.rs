@@ -57,16 +57,18 @@ fn look_at_record(run: &Run) -> Result<Look> {
     }
 }
 
+/// How a run ended, or that it is stuck. Nothing, if that cannot be told yet.
+pub(crate) async fn glance(run: &Run) -> Result<Option<Report>> {
+    match look(run, None).await? {
+        Look::Settled(settled) => Ok(Some(settled.report)),
+        Look::Live(_) => Ok(None),
+    }
+}
+
 /// The report of a run that is over, or of one that was lost and is swept now. A stuck
 /// one is still to be asked.
 pub(super) async fn settled(run: &Run) -> Result<Option<Report>> {
-    match run.standing()? {
-        Standing::Live => Ok(None),
-        _ => match look(run, None).await? {
-            Look::Settled(settled) => Ok(Some(settled.report)),
-            Look::Live(_) => Ok(None),
-        },
-    }
+    if run.standing()? == Standing::Live { Ok(None) } else { glance(run).await }
 }
 
 /// The record, if it is of the generation that is meant: nothing that is ordered

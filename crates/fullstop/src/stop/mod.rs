@@ -12,18 +12,19 @@ mod silence;
 
 pub(crate) use ask::{Accepted, accept, accept_living};
 pub(crate) use follow::follow_to_end as wait;
+pub(crate) use look::glance;
 pub(crate) use silence::Silence;
 
 use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::status::left;
 use around::{continue_keeper, go_around};
-use ask::{ANSWER, accept_within};
+use ask::{ANSWER, silent};
 use follow::follow;
+use fullstop_core::duration::LONGEST;
 use fullstop_core::report::Report;
 use fullstop_store::Request;
 use fullstop_store::format::Phase;
-use look::{Look, look};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -77,11 +78,13 @@ pub(crate) async fn order(
 ) -> Result<Report> {
     let begun = Instant::now();
     let mut ladder_ends = None;
+    let mut request = request.clone();
     loop {
         let accepted = match ladder_ends {
-            None => accept(run, request).await,
-            Some(ends) => wait_out(run, request, ends).await,
+            None => accept(run, &request).await,
+            Some(ends) => wait_out(run, &request, ends).await,
         };
+        request = once_more(request);
         let deadline = match accepted {
             Ok(Accepted::Over(report)) => return Ok(*report),
             Ok(Accepted::By(line, phase)) => {
@@ -92,7 +95,7 @@ pub(crate) async fn order(
                 }
                 deadline(&phase)
             }
-            Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(request) => {
+            Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(&request) => {
                 // The second of its silence is one of the five that are left.
                 let since = ladder_ends.unwrap_or(begun).max(Instant::now() - ANSWER);
                 return go_around(run, since + LAST_STEP, &mut tell).await;
@@ -124,11 +127,28 @@ async fn try_again(run: &Run) -> Result<Report> {
     glance(run).await?.ok_or_else(untold)
 }
 
-/// Asks again until the ladder is over.
+/// The same order said again, to hear how it goes: a signal that is repeated would mean
+/// more than it did.
+fn once_more(request: Request) -> Request {
+    match request {
+        Request::Stop { generation, reason, .. } => {
+            Request::Stop { generation, reason, signal: None }
+        }
+        other => other,
+    }
+}
+
+/// Asks again until the ladder is over. One who does not answer holds up no other: each
+/// time the others are let in.
 async fn wait_out(run: &Run, request: &Request, until: Instant) -> Result<Accepted> {
-    let silent = |_| Error::TimedOut(format!("the keeper of run {} does not answer", run.id()));
-    let left = until.saturating_duration_since(Instant::now());
-    timeout_at(until, accept_within(run, request, left)).await.map_err(silent)?
+    while Instant::now() < until {
+        match timeout_at(until, accept(run, request)).await {
+            Ok(Err(Error::TimedOut(_))) => {}
+            Ok(done) => return done,
+            Err(_) => break,
+        }
+    }
+    Err(silent(run))
 }
 
 fn is_kill(request: &Request) -> bool {
@@ -144,7 +164,7 @@ fn deadline(phase: &Phase) -> Instant {
         // It is drained, or its birth is waited for.
         _ => LAST_STEP,
     };
-    Instant::now() + left + SLACK
+    Instant::now() + left.min(LONGEST) + SLACK
 }
 
 /// What the soft steps take, all together.
@@ -152,11 +172,18 @@ fn ladder(run: &Run) -> Duration {
     run.spec().map(|spec| spec.plan.ladder.total()).unwrap_or_default()
 }
 
-/// What became of a run whose keeper has hung up: how it ended, or that it is stuck.
-/// Nothing, if that cannot be told yet.
-pub(crate) async fn glance(run: &Run) -> Result<Option<Report>> {
-    match look(run, None).await? {
-        Look::Settled(settled) => Ok(Some(settled.report)),
-        Look::Live(_) => Ok(None),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstop_core::signal::Signal;
+    use fullstop_core::words::Reason;
+
+    /// A second TERM after a second would be an order to kill.
+    #[test]
+    fn what_is_asked_again_escalates_nothing() {
+        let stop = |signal| Request::Stop { generation: Some(1), reason: Reason::Stopped, signal };
+        assert_eq!(once_more(stop(Some(Signal::TERM))), stop(None));
+        let kill = Request::Kill { generation: Some(1) };
+        assert_eq!(once_more(kill.clone()), kill);
     }
 }

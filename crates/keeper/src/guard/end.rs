@@ -67,7 +67,7 @@ impl Guard<'_> {
                 && let Some(ledger) = &mut self.ledger
             {
                 ledger.reload();
-                ledger.hand_over(&engine.state);
+                ledger.take_over(&engine.state);
             }
             engine.let_die();
             let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
@@ -116,7 +116,7 @@ impl Guard<'_> {
         self.terminal = None;
         self.capture = None;
         if let Some(ledger) = &mut self.ledger {
-            ledger.hand_over(&engine.state);
+            ledger.take_over(&engine.state);
         }
         while !engine.state.is_over() {
             let wait = engine.patience().map(timespec);

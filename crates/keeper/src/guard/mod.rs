@@ -87,7 +87,7 @@ struct Guard<'a> {
     unsent: VecDeque<ToKeeper>,
     /// When a keeper that was asked to stop should have done so.
     give_up: Option<Moment>,
-    /// What a keeper that is late has had of a last second, which is one of its own.
+    /// How long a keeper that is past `give_up` has run or slept since.
     overtime: Option<(OwnTime, Duration)>,
 }
 

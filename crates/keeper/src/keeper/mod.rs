@@ -108,7 +108,7 @@ impl Keeper<'_> {
             if over {
                 return;
             }
-            self.tell_watchers(&news);
+            self.write_state_and_tell_host(&news);
             self.settle();
         }
     }

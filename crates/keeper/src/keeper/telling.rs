@@ -66,7 +66,7 @@ impl Keeper<'_> {
 
     /// Writes the state down, which tells whoever follows the run; and its birth, to the
     /// host.
-    pub(super) fn tell_watchers(&mut self, news: &News) {
+    pub(super) fn write_state_and_tell_host(&mut self, news: &News) {
         if let Some(ledger) = &mut self.ledger {
             ledger.state(&self.engine.state);
         }

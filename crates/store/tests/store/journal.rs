@@ -61,8 +61,8 @@ fn another_file_of_that_name_is_read_from_its_end() {
     live_and_end(&home, &id(1), None);
     std::fs::remove_file(home.path().join("journal")).expect("removed");
     live_and_end(&home, &id(2), None);
-    assert!(reader.is_another().expect("looked"));
-    assert!(!reader.is_another().expect("looked"));
+    assert!(reader.reopen_if_replaced().expect("looked"));
+    assert!(!reader.reopen_if_replaced().expect("looked"));
     live_and_end(&home, &id(3), None);
     assert_eq!(told(&mut reader).len(), 2);
 }
