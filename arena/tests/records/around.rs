@@ -8,8 +8,8 @@ use arena::{
 };
 
 use super::desk::{
-    Said, Who, alive, all_clean, ask, ask_program, expect_over, freeze, kill_frozen, live_ids,
-    nobody, proof, record, say, start, swept_proof, tell, who,
+    Said, Who, alive, all_clean, ask, expect_over, freeze, kill_frozen, live_ids, nobody, proof,
+    record, say, start, swept_proof, tell, who,
 };
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, stop, text};
 
@@ -32,11 +32,13 @@ pub fn register(registry: &mut Registry) {
         ("an-endless-loop", (|w, p| loops(w, p, "stop")) as fn(&mut World, Place) -> Outcome),
         ("an-endless-loop-kill", |w, p| loops(w, p, "kill")),
         ("acknowledged-before-it-acts", acknowledged),
-        ("followed-without-looking", followed),
     ] {
         let needs = [Need::Program("strace")];
         add(registry, &format!("around::{name}"), &EVERYWHERE, &needs, play);
     }
+    let needs = [Need::Program("strace")];
+    let with_cgroup = [EVERYWHERE[0], EVERYWHERE[2]];
+    add(registry, "around::followers-cost-nothing", &with_cgroup, &needs, followed);
     for (name, play) in [
         ("asleep-in-a-call", (|w, p| asleep(w, p, "stop")) as fn(&mut World, Place) -> Outcome),
         ("asleep-in-a-call-kill", |w, p| asleep(w, p, "kill")),
@@ -273,26 +275,25 @@ fn acknowledged(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// How many system calls a stop makes that takes so long.
+/// How many system calls a keeper makes while a stop by this ladder is followed.
 fn calls_of_a_stop(world: &mut World, place: Place, ladder: &str) -> Outcome<usize> {
     let mut ready = Lines::create(world, &format!("ready-{ladder}"))?;
     let script = DEAF.replace("ready", &format!("ready-{ladder}"));
     let id = start(world, place, &["--ladder", ladder], &["sh", "-c", &script])?;
     ready.expect("up")?;
+    let keeper = who(world, &id)?.keeper;
     let path = world.out().join(format!("calls-{ladder}"));
-    let words = ["-f", "-qq", "-o", &text(&path), &text(world.fullstop()), "stop", &id];
-    let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-    let asked = ask_program(world, place, "strace", &["stop, traced"], |command| {
-        command.args(&words);
-    })?;
-    asked.hear(world, seconds(20))?.expect(0)?;
+    let tracer = trace(world, &keeper, &["-o", &text(&path)])?;
+    tell(world, place, &["stop", &id])?;
     nobody(world)?;
+    world.wait(&tracer, SOON)?;
     Ok(std::fs::read_to_string(&path).context("what was traced")?.lines().count())
 }
 
-/// Whoever follows a stop waits, and looks at nothing meanwhile.
+/// A keeper whose stop is followed does nothing for those who follow: it sleeps until
+/// the next step. (A cage without a cgroup also writes down its members every second.)
 fn followed(world: &mut World, place: Place) -> Outcome {
-    const A_FEW: usize = 40;
+    const A_FEW: usize = 20;
     let _never = Lines::create(world, "never")?;
     let short = calls_of_a_stop(world, place, "term@leader:200ms,kill")?;
     let long = calls_of_a_stop(world, place, "term@leader:4s,kill")?;
