@@ -17,6 +17,8 @@ use tokio::time::{Instant, sleep};
 
 /// In a storm of notices, so long is waited between two looks.
 const NAP: Duration = Duration::from_millis(10);
+/// How long is waited before the journal is watched.
+const WATCH_AFTER: Duration = Duration::from_millis(100);
 /// How often is looked where nothing can be watched.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -37,8 +39,18 @@ struct Heard {
 #[derive(Debug)]
 struct Journal {
     reader: JournalReader,
-    /// What wakes when it grows; nothing, where a user has no more of these.
-    changes: Option<Arc<FileChanges>>,
+    wakes: Wakes,
+}
+
+/// What wakes us when the journal grows.
+#[derive(Clone, Debug)]
+enum Wakes {
+    /// Most runs end soon after they are asked to, and the death of their guard tells
+    /// that. To let go of an inotify takes the kernel ten milliseconds.
+    NotYet,
+    Inotify(Arc<FileChanges>),
+    /// A user has no more of these.
+    Never,
 }
 
 impl Notices {
@@ -46,7 +58,6 @@ impl Notices {
     /// before it has told of it.
     pub fn follow(self: &Arc<Self>, store: &Store, id: &Id) -> Follower {
         let mut heard = self.heard();
-        // What was told while nobody followed is of no use.
         let first = heard.followed.is_empty();
         match &mut heard.journal {
             Some(journal) if first => journal.skip(),
@@ -68,13 +79,19 @@ impl Notices {
         let _turn = self.reading.lock().await;
         let mut last = None;
         loop {
-            let changes = self.heard().hear();
+            let wakes = self.heard().hear();
             if let Some(nap) = last.map(|at: Instant| NAP.saturating_sub(at.elapsed())) {
                 sleep(nap).await;
             }
             last = Some(Instant::now());
-            match changes {
-                Some(changes) if readable(changes.clone()).await.is_ok() => drop(changes.drain()),
+            match wakes {
+                Wakes::Inotify(changes) if readable(changes.clone()).await.is_ok() => {
+                    changes.drain();
+                }
+                Wakes::NotYet => {
+                    sleep(WATCH_AFTER).await;
+                    self.heard().watch();
+                }
                 _ => sleep(LOOK_EVERY).await,
             }
         }
@@ -83,8 +100,8 @@ impl Notices {
 
 impl Heard {
     /// Wakes those whose runs are told of. Returns what to wait for.
-    fn hear(&mut self) -> Option<Arc<FileChanges>> {
-        let journal = self.journal.as_mut()?;
+    fn hear(&mut self) -> Wakes {
+        let Some(journal) = &mut self.journal else { return Wakes::Never };
         let unread = News { missed: true, ..News::default() };
         let news = journal.reader.read().unwrap_or(unread);
         for notice in news.notices {
@@ -99,16 +116,20 @@ impl Heard {
         if news.missed || replaced {
             self.followed.values().for_each(|follower| follower.send_replace(()));
         }
-        journal.changes.clone()
+        journal.wakes.clone()
+    }
+
+    fn watch(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.watch();
+        }
     }
 }
 
 impl Journal {
     /// Nothing, where it can neither be read nor made: then the records are looked at.
     fn open(store: &Store) -> Option<Journal> {
-        let mut journal = Journal { reader: store.journal().ok()?, changes: None };
-        journal.watch();
-        Some(journal)
+        Some(Journal { reader: store.journal().ok()?, wakes: Wakes::NotYet })
     }
 
     fn watch(&mut self) {
@@ -116,13 +137,14 @@ impl Journal {
             changes.watch(&self.reader.path())?;
             Ok(changes)
         });
-        self.changes = watched.ok().map(Arc::new);
+        self.wakes = watched.map_or(Wakes::Never, |changes| Wakes::Inotify(Arc::new(changes)));
     }
 
+    /// Passes over what was told while nobody followed.
     fn skip(&mut self) {
         let _ = self.reader.go_to_end();
-        if self.changes.is_none() {
-            self.watch();
+        if let Wakes::Never = self.wakes {
+            self.wakes = Wakes::NotYet;
         }
     }
 }
