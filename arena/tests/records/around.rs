@@ -11,7 +11,7 @@ use super::desk::{
     Said, Who, alive, all_clean, ask, expect_over, freeze, kill_frozen, live_ids, nobody, proof,
     record, say, start, swept_proof, tell, who,
 };
-use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, stop, text};
+use crate::kit::{AS_ROOT, EVERYWHERE, Lines, Place, SOON, add, stop, text};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
@@ -46,6 +46,10 @@ pub fn register(registry: &mut Registry) {
     ] {
         add(registry, &format!("around::{name}"), &EVERYWHERE, &[Need::Cgroup], play);
     }
+    add(registry, "around::a-short-ladder", &EVERYWHERE, &[], short_ladder);
+    add(registry, "around::nothing-is-known", &with_cgroup, &[], nothing_known);
+    let needs = [Need::Check(freezer_is_ours)];
+    add(registry, "around::the-keeper-cannot-die", &AS_ROOT, &needs, cannot_die);
 }
 
 /// A deaf leader, and a deaf one in a session of its own.
@@ -298,6 +302,77 @@ fn followed(world: &mut World, place: Place) -> Outcome {
     let short = calls_of_a_stop(world, place, "term@leader:200ms,kill")?;
     let long = calls_of_a_stop(world, place, "term@leader:4s,kill")?;
     ensure!(long <= short + A_FEW, "{short} calls for a short stop, {long} for a long one");
+    all_clean(world)
+}
+
+/// However short the ladder is: whoever was stopped with its keeper, and is continued,
+/// saves its work.
+fn short_ladder(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let saves = "trap ': > saved; exit 0' TERM; echo up > ready; while :; do read n < never; done";
+    let id = start(world, place, &["--ladder", "term@leader:800ms,kill"], &["sh", "-c", saves])?;
+    ready.expect("up")?;
+    freeze(&who(world, &id)?)?;
+    goes_around(world, place, "stop", &id)?;
+    ensure!(world.dir().join("saved").exists(), "it was given no time");
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// Who keeps it is not written down, and hangs: it is not said to be dead, and the
+/// cgroup is killed.
+fn nothing_known(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    freeze(&who)?;
+    std::fs::remove_file(super::desk::dir(world, &id).join("record.json")).context("record")?;
+    let said = say(world, place, &["kill", &id])?;
+    said.expect(120)?;
+    ensure!(said.err.contains("its processes were killed, but"), "it said {:?}", said.err);
+    ensure!(!alive(&who.leader), "its members live");
+    ensure!(alive(&who.keeper) && alive(&who.guard), "somebody was hit who is not known");
+    kill_frozen(&who)?;
+    say(world, place, &["sweep"])?.expect(0)?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// Where the kernel's older freezer is: whoever it holds cannot even be killed.
+const FREEZER: &str = "/sys/fs/cgroup/freezer";
+
+fn freezer_is_ours() -> Result<(), String> {
+    let there = std::path::Path::new(FREEZER).join("cgroup.procs").exists();
+    there.then_some(()).ok_or_else(|| format!("there is no {FREEZER}"))
+}
+
+struct Freezer(std::path::PathBuf);
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.0.join("freezer.state"), "THAWED");
+        let empty = || std::fs::remove_dir(&self.0).is_ok();
+        await_until(SOON, empty);
+    }
+}
+
+/// Its guard is left in peace: it takes over as soon as the keeper is dead.
+fn cannot_die(world: &mut World, place: Place) -> Outcome {
+    let Deaf { id, who, _never } = deaf(world, place)?;
+    let name = world.cgroup().and_then(|cgroup| cgroup.path().file_name()).context("a name")?;
+    let freezer = Freezer(std::path::Path::new(FREEZER).join(name));
+    std::fs::create_dir(&freezer.0).context("a freezer")?;
+    std::fs::write(freezer.0.join("cgroup.procs"), who.keeper.pid.to_string()).context("moving")?;
+    std::fs::write(freezer.0.join("freezer.state"), "FROZEN").context("freezing")?;
+    let state = || std::fs::read_to_string(freezer.0.join("freezer.state")).unwrap_or_default();
+    ensure!(await_until(SOON, || state() == "FROZEN\n"), "it is not frozen");
+    let said = say(world, place, &["kill", &id])?;
+    said.expect(120)?;
+    ensure!(said.took.within(BOUND), "it took {:?}", said.took);
+    ensure!(said.err.contains("cannot die yet"), "it said {:?}", said.err);
+    ensure!(alive(&who.guard), "its guard was killed");
+    drop(freezer);
+    let gone = || !alive(&who.guard) && !alive(&who.leader);
+    ensure!(await_until(SOON, gone), "its guard did not take over");
+    nobody(world)?;
     all_clean(world)
 }
 

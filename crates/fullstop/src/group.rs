@@ -120,7 +120,8 @@ impl Group {
         loop {
             let known = |run: &Run| {
                 whole.reports.iter().any(|report| {
-                    report.id == *run.id() && Some(report.generation) == run.generation()
+                    let same = |meant| meant == report.generation;
+                    report.id == *run.id() && run.generation().is_none_or(same)
                 })
             };
             let members: Vec<Run> = self.members()?.into_iter().filter(|run| !known(run)).collect();

@@ -5,8 +5,11 @@ use fullstop_core::id::Id;
 use fullstop_store::{Reply, Request, Store, StoreError};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
+
+/// No answer is this long: whoever says more is no keeper.
+const LONGEST_LINE: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Line {
@@ -57,7 +60,9 @@ impl Line {
     /// nothing.
     pub async fn hear(&mut self) -> io::Result<Option<Reply>> {
         loop {
-            let read = self.stream.read_until(b'\n', &mut self.partial).await?;
+            let room = LONGEST_LINE.saturating_sub(self.partial.len() as u64);
+            let mut short = (&mut self.stream).take(room);
+            let read = short.read_until(b'\n', &mut self.partial).await?;
             if self.partial.last() != Some(&b'\n') {
                 if read == 0 {
                     return Ok(None);

@@ -56,8 +56,10 @@ impl Dir {
         }
     }
 
+    /// Neither a link nor a pipe of that name is waited for, or leads elsewhere.
     pub fn open_file(&self, name: &str, flags: OFlags) -> Result<File> {
-        let opened = openat(&self.fd, name, flags | OFlags::CLOEXEC, OWNER_ONLY);
+        let ours = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let opened = openat(&self.fd, name, flags | ours, OWNER_ONLY);
         opened.map(File::from).map_err(|errno| StoreError::io("open", &self.path.join(name), errno))
     }
 

@@ -113,26 +113,18 @@ impl JournalReader {
         Ok(!same)
     }
 
-    /// What is new.
+    /// What is new. Of more than is kept, nothing is read, and all is missed.
     pub fn read(&mut self) -> Result<News> {
-        const AT_ONCE: usize = 64 * 1024;
         let mut news = News::default();
-        let mut buffer = vec![0; AT_ONCE];
-        loop {
-            let why = |error| StoreError::io("read", &self.root.path.join(JOURNAL), error);
-            let length = self.file.read_at(&mut buffer, self.next).map_err(why)?;
-            let used = take_whole(&buffer[..length], &mut news);
-            self.next += used as u64;
-            if used == 0 {
-                break;
-            }
-        }
         let end = end_of(&self.root, &mut self.file)?;
-        if end < self.next {
-            // Somebody has cut it.
-            self.next = end;
+        if end < self.next || end - self.next > KEPT {
             news.missed = true;
+            self.next = end;
         }
+        let mut new = vec![0; usize::try_from(end - self.next).unwrap_or_default()];
+        let why = |error| StoreError::io("read", &self.root.path.join(JOURNAL), error);
+        let length = self.file.read_at(&mut new, self.next).map_err(why)?;
+        self.next += take_whole(&new[..length], &mut news) as u64;
         Ok(news)
     }
 }
@@ -145,6 +137,11 @@ fn open_at_end(root: &Dir) -> Result<(File, u64)> {
         }
         other => other?,
     };
+    // A member of a run may have put anything there, and must not keep us reading.
+    if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+        let why = "it is no plain file".to_owned();
+        return Err(StoreError::Damaged { path: root.path.join(JOURNAL), why });
+    }
     let next = end_of(root, &mut file)?;
     Ok((file, next))
 }

@@ -1,7 +1,7 @@
 //! Going around a keeper that hangs.
 
 use super::Progress;
-use super::follow::follow;
+use super::follow::{alive, follow_over};
 use super::look::{Look, look, own_record};
 use super::silence::Silence;
 use crate::error::{Error, Result};
@@ -26,10 +26,10 @@ pub(super) async fn go_around(
     until: Instant,
     tell: &mut (impl FnMut(Progress) + Send),
 ) -> Result<Report> {
-    if let Look::Settled(settled) = look(run, Some(until)).await? {
-        return Ok(settled.report);
-    }
-    let record = record_or_spec(run)?;
+    let record = match look(run, Some(until)).await? {
+        Look::Settled(settled) if settled.is_over() => return Ok(settled.report),
+        _ => record_or_spec(run)?,
+    };
     if !record.world.is_here() {
         return Err(Error::Elsewhere(run.id().to_string()));
     }
@@ -44,22 +44,49 @@ pub(super) async fn go_around(
     }
     send(guard.as_ref(), Signal::CONT);
     let mut silence = Silence::of(|| guard.map(|guard| guard.pid));
-    let taken_over = silence.wait_for(SHOWN, follow(run, until, tell)).await;
+    let taken_over = silence.wait_for(SHOWN, follow_over(run, until, tell)).await;
     if let Some(Some(report)) = taken_over.transpose()? {
         return Ok(report);
     }
-    let at_work = record_or_spec(run).is_ok_and(|now| now.guard.is_none() && now.keeper == guard);
-    if !at_work {
+    let left = Left::of(run, &record);
+    if left == Left::Nobody {
         tell(Progress::GoingAround(if send(guard.as_ref(), Signal::KILL) {
             "the guard does nothing: it is killed, the cage is swept"
         } else {
             "the guard cannot be killed from here"
         }));
     }
-    if let Some(report) = follow(run, until, tell).await? {
+    if let Some(report) = follow_over(run, until, tell).await? {
         return Ok(report);
     }
-    Err(still_there(run, &record, at_work))
+    // It may be stuck, which somebody has written down meanwhile.
+    match look(run, Some(until)).await? {
+        Look::Settled(settled) => Ok(settled.report),
+        Look::Live(_) => Err(still_there(run, &record, left)),
+    }
+}
+
+/// Who is left to end the run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// The guard has written down that it has taken over.
+    Guard,
+    /// The guard will take over when the keeper is dead, which nobody can hasten.
+    DyingKeeper,
+    Nobody,
+}
+
+impl Left {
+    fn of(run: &Run, before: &RecordFile) -> Left {
+        let guard = before.guard.or(before.keeper);
+        let took_over = |now: RecordFile| now.guard.is_none() && now.keeper == guard;
+        if guard.is_some() && record_or_spec(run).is_ok_and(took_over) {
+            return Left::Guard;
+        }
+        let keeper = before.keeper.filter(|_| before.guard.is_some());
+        let lives = keeper.is_some_and(|keeper| alive(&keeper).is_some());
+        if lives { Left::DyingKeeper } else { Left::Nobody }
+    }
 }
 
 /// A damaged record still has a spec that names the cgroup.
@@ -71,17 +98,24 @@ fn record_or_spec(run: &Run) -> Result<RecordFile> {
 }
 
 /// What is to be said when all of it has not helped.
-fn still_there(run: &Run, record: &RecordFile, at_work: bool) -> Error {
+fn still_there(run: &Run, record: &RecordFile, left: Left) -> Error {
     let id = run.id();
-    let why = if at_work {
-        let alive = members(record).len();
-        format!("its keeper hung and was killed; its guard is ending it, {alive} alive")
-    // Whoever holds the lock was never written down. Its members can be killed all the
-    // same, if there is a cgroup to do it by.
-    } else if fullstop_keeper::sweep::kill_cgroup(record) {
-        "its processes were killed, but its keeper can neither be asked nor replaced".to_owned()
-    } else {
-        "it may live on: its keeper can neither be asked nor replaced".to_owned()
+    let alive = members(record).len();
+    let why = match left {
+        Left::Guard => {
+            format!("its keeper hung and was killed; its guard is ending it, {alive} alive")
+        }
+        Left::DyingKeeper => {
+            format!(
+                "its keeper was killed and cannot die yet; then its guard ends it, {alive} alive"
+            )
+        }
+        // Whoever holds the lock was never written down. Its members can be killed all
+        // the same, if there is a cgroup to do it by.
+        Left::Nobody if fullstop_keeper::sweep::kill_cgroup(record) => {
+            "its processes were killed, but its keeper can neither be asked nor replaced".to_owned()
+        }
+        Left::Nobody => "it may live on: its keeper can neither be asked nor replaced".to_owned(),
     };
     Error::TimedOut(format!("run {id}: {why}"))
 }

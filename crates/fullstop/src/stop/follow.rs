@@ -33,6 +33,15 @@ pub(super) async fn follow(
     follow_until(run, Some(until), true, tell).await
 }
 
+/// Follows a run until it is over, and no longer than that. A stuck one is followed on.
+pub(super) async fn follow_over(
+    run: &Run,
+    until: Instant,
+    tell: &mut (impl FnMut(Progress) + Send),
+) -> Result<Option<Report>> {
+    follow_until(run, Some(until), false, tell).await
+}
+
 /// Follows a run to its end. A stuck one is followed on.
 pub(crate) async fn follow_to_end(run: &Run) -> Result<Report> {
     loop {
@@ -97,7 +106,7 @@ async fn death_of_keepers(run: &Run, record: Option<&RecordFile>) {
 }
 
 /// A descriptor of the very process that was written down, if it is alive.
-fn alive(identity: &Identity) -> Option<OwnedFd> {
+pub(super) fn alive(identity: &Identity) -> Option<OwnedFd> {
     let held = Held::known(identity, |_| false)?;
     if held.is_dead() { None } else { held.into_pidfd() }
 }
@@ -110,7 +119,7 @@ async fn death(pidfd: OwnedFd) {
 }
 
 impl Settled {
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.report.state != Verdict::Stuck
     }
 

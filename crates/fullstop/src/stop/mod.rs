@@ -21,7 +21,7 @@ use crate::status::left;
 use around::{continue_keeper, go_around};
 use ask::{ANSWER, silent};
 use follow::follow;
-use fullstop_core::duration::LONGEST;
+use fullstop_core::duration;
 use fullstop_core::report::Report;
 use fullstop_store::Request;
 use fullstop_store::format::Phase;
@@ -93,15 +93,14 @@ pub(crate) async fn order(
                 if let Phase::Stuck { .. } = phase {
                     return try_again(run).await;
                 }
-                deadline(&phase)
+                deadline(run, &phase)
             }
             Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(&request) => {
-                // The second of its silence is one of the five that are left.
-                let since = ladder_ends.unwrap_or(begun).max(Instant::now() - ANSWER);
-                return go_around(run, since + LAST_STEP, &mut tell).await;
+                return go_around(run, last_deadline(run, begun, &request), &mut tell).await;
             }
             Err(Error::TimedOut(_)) => {
-                ladder_ends = Some(begun + ladder(run));
+                // However short the ladder is, one that is continued has its second.
+                ladder_ends = Some((begun + ladder(run)).max(Instant::now() + ANSWER));
                 tell(Progress::GoingAround(if continue_keeper(run)? {
                     "the keeper does not answer: it is continued, and has the time of its ladder"
                 } else {
@@ -115,7 +114,20 @@ pub(crate) async fn order(
         if let Some(report) = follow(run, deadline, &mut tell).await? {
             return Ok(report);
         }
+        // One that answers for ever and never comes to an end is no keeper.
+        let until = last_deadline(run, begun, &request);
+        if Instant::now() > until + silence::LONGEST {
+            return go_around(run, Instant::now() + LAST_STEP, &mut tell).await;
+        }
     }
+}
+
+/// When going around a keeper has to be over: five seconds beyond the ladder, and never so
+/// soon that it could not be tried.
+fn last_deadline(run: &Run, begun: Instant, request: &Request) -> Instant {
+    const TO_GO_AROUND: Duration = Duration::from_secs(3);
+    let ladder = if is_kill(request) { Duration::ZERO } else { ladder(run) };
+    (begun + ladder + LAST_STEP).max(Instant::now() + TO_GO_AROUND)
 }
 
 /// A stuck run is being tried again already; it is told once more how that goes.
@@ -156,7 +168,7 @@ fn is_kill(request: &Request) -> bool {
 }
 
 /// When a keeper that said this must have got further, or said more.
-fn deadline(phase: &Phase) -> Instant {
+fn deadline(run: &Run, phase: &Phase) -> Instant {
     let left = match phase {
         // In the last step every second counts: one that hangs there is soon found out.
         Phase::Stopping { step, until, .. } if step == KILL => left(*until).min(LAST_LOOK),
@@ -164,12 +176,15 @@ fn deadline(phase: &Phase) -> Instant {
         // It is drained, or its birth is waited for.
         _ => LAST_STEP,
     };
-    Instant::now() + left.min(LONGEST) + SLACK
+    // Whatever it says, no step is longer than the whole ladder.
+    let left = if left > LAST_STEP { left.min(ladder(run) + LAST_STEP) } else { left };
+    Instant::now() + left + SLACK
 }
 
 /// What the soft steps take, all together.
 fn ladder(run: &Run) -> Duration {
-    run.spec().map(|spec| spec.plan.ladder.total()).unwrap_or_default()
+    let spec = run.spec();
+    spec.map(|spec| spec.plan.ladder.total()).unwrap_or_default().min(duration::LONGEST)
 }
 
 #[cfg(test)]

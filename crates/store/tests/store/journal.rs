@@ -5,8 +5,10 @@ use fullstop_core::words::{Moment, Reason};
 use fullstop_store::format::Phase;
 use fullstop_store::{JournalReader, News, Notice};
 use proptest::prelude::*;
+use rustix::fs::{CWD, FileType, Mode};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::path::Path;
 
 const LENGTH: u64 = 256;
 
@@ -93,8 +95,41 @@ fn the_head_is_punched_out() {
     let after = head.metadata().expect("its size");
     assert_eq!(after.len(), 2 * KEPT);
     assert!(after.blocks() < before.blocks(), "{before:?} {after:?}");
-    let News { notices, missed } = reader.read().expect("read");
-    assert!(missed && notices.len() == 1, "a reader in the hole knows that it missed something");
+    assert!(reader.read().expect("read").missed, "a reader in the hole knows that it is there");
+    live_and_end(&home, &id(2), None);
+    assert_eq!(told(&mut reader).len(), 2);
+}
+
+/// Terabytes that were never written are not read either.
+#[test]
+fn a_hole_is_passed_over() {
+    let home = Home::new();
+    let mut reader = home.journal().expect("a journal");
+    journal(&home).set_len(1 << 40).expect("a hole");
+    assert!(reader.read().expect("read").missed);
+    live_and_end(&home, &id(1), None);
+    assert_eq!(told(&mut reader).len(), 2);
+}
+
+/// Neither a pipe nor a link of that name is waited for, or written through.
+#[test]
+fn what_is_no_plain_file_is_no_journal() {
+    let home = Home::new();
+    let path = home.path().join("journal");
+    let elsewhere = home.path().join("elsewhere");
+    for make in [
+        (|path, _| rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).expect("a pipe"))
+            as fn(&Path, &Path),
+        |path, elsewhere| std::os::unix::fs::symlink(elsewhere, path).expect("a link"),
+        |path, _| std::os::unix::fs::symlink("/dev/zero", path).expect("a link"),
+    ] {
+        make(&path, &elsewhere);
+        assert!(home.journal().is_err());
+        live_and_end(&home, &id(1), None);
+        home.remove(&id(1)).expect("removed");
+        std::fs::remove_file(&path).expect("removed");
+    }
+    assert!(!elsewhere.exists());
 }
 
 proptest! {
