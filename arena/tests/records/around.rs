@@ -297,7 +297,8 @@ fn calls_of_a_stop(world: &mut World, place: Place, ladder: &str) -> Outcome<usi
 /// A keeper whose stop is followed does nothing for those who follow: it sleeps until
 /// the next step. (A cage without a cgroup also writes down its members every second.)
 fn followed(world: &mut World, place: Place) -> Outcome {
-    const A_FEW: usize = 20;
+    /// One who counted for them would make some two hundred in a second.
+    const A_FEW: usize = 100;
     let _never = Lines::create(world, "never")?;
     let short = calls_of_a_stop(world, place, "term@leader:200ms,kill")?;
     let long = calls_of_a_stop(world, place, "term@leader:4s,kill")?;

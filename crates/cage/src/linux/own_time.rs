@@ -24,6 +24,8 @@ struct Sample {
     ran: Duration,
     /// Waiting for one, as far as that wait is over.
     waited: Duration,
+    /// How often it was let in.
+    turns: u64,
     /// On a processor, or waiting for one.
     is_runnable: bool,
 }
@@ -42,8 +44,12 @@ impl OwnTime {
 }
 
 /// What a process had of the time that passed between two looks.
+///
+/// Of one that waits just now nobody knows for how long: only the time on a processor is
+/// sure. But one that was let in often has not waited long.
 fn had(before: Sample, after: Sample, passed: Duration) -> Duration {
-    if after.is_runnable {
+    const OFTEN: u64 = 5;
+    if after.is_runnable && after.turns.saturating_sub(before.turns) < OFTEN {
         return after.ran.saturating_sub(before.ran).min(passed);
     }
     passed.saturating_sub(after.waited.saturating_sub(before.waited))
@@ -52,10 +58,15 @@ fn had(before: Sample, after: Sample, passed: Duration) -> Duration {
 fn sample(pid: i32) -> Sample {
     let is_runnable = stat(pid).is_some_and(|stat| stat.state == 'R');
     let told = text(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-    let mut nanos =
-        told.split_ascii_whitespace().map(|word| word.parse().map(Duration::from_nanos));
-    match (nanos.next(), nanos.next()) {
-        (Some(Ok(ran)), Some(Ok(waited))) => Sample { ran, waited, is_runnable },
+    let numbers: Vec<u64> =
+        told.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [ran, waited, turns, ..] => Sample {
+            ran: Duration::from_nanos(ran),
+            waited: Duration::from_nanos(waited),
+            turns,
+            is_runnable,
+        },
         // A kernel without it cannot tell who is kept waiting.
         _ => Sample::default(),
     }
@@ -69,7 +80,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn sample(ran: u32, waited: u32, is_runnable: bool) -> Sample {
-        Sample { ran: MS * ran, waited: MS * waited, is_runnable }
+        Sample { ran: MS * ran, waited: MS * waited, turns: 0, is_runnable }
     }
 
     #[test]
@@ -79,6 +90,8 @@ mod tests {
         assert_eq!(had(before, sample(15, 80, false), MS * 100), MS * 40, "it waited for 60");
         assert_eq!(had(before, sample(10, 20, true), MS * 100), Duration::ZERO, "it waits");
         assert_eq!(had(before, sample(108, 20, true), MS * 100), MS * 98, "it spins");
+        let often = Sample { turns: 50, ..sample(15, 30, true) };
+        assert_eq!(had(before, often, MS * 100), MS * 90, "it naps, and was just woken");
     }
 
     struct Killed(Child);

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// By then a guard has written down that it has taken over, or is not going to.
-const SHOWN: Duration = Duration::from_secs(2);
+const SHOWN: Duration = Duration::from_secs(1);
 
 /// A keeper that hangs does not protect its run: it is killed, so that its guard takes
 /// over. A guard that does not is killed too, and the cage is swept. By then it is over,

@@ -78,6 +78,7 @@ pub(crate) async fn order(
 ) -> Result<Report> {
     let begun = Instant::now();
     let mut ladder_ends = None;
+    let mut was_continued = false;
     let mut request = request.clone();
     loop {
         let accepted = match ladder_ends {
@@ -95,12 +96,16 @@ pub(crate) async fn order(
                 }
                 deadline(run, &phase)
             }
-            Err(Error::TimedOut(_)) if ladder_ends.is_some() || is_kill(&request) => {
+            // One that hangs again, or still, when its ladder is over has had its time.
+            Err(Error::TimedOut(_))
+                if is_kill(&request) || was_continued && Instant::now() >= begun + ladder(run) =>
+            {
                 return go_around(run, last_deadline(run, begun, &request), &mut tell).await;
             }
             Err(Error::TimedOut(_)) => {
                 // However short the ladder is, one that is continued has its second.
                 ladder_ends = Some((begun + ladder(run)).max(Instant::now() + ANSWER));
+                was_continued = true;
                 tell(Progress::GoingAround(if continue_keeper(run)? {
                     "the keeper does not answer: it is continued, and has the time of its ladder"
                 } else {
@@ -115,8 +120,7 @@ pub(crate) async fn order(
             return Ok(report);
         }
         // One that answers for ever and never comes to an end is no keeper.
-        let until = last_deadline(run, begun, &request);
-        if Instant::now() > until + silence::LONGEST {
+        if begun.elapsed() > ladder(run) + LAST_STEP + silence::LONGEST {
             return go_around(run, Instant::now() + LAST_STEP, &mut tell).await;
         }
     }
@@ -125,7 +129,7 @@ pub(crate) async fn order(
 /// When going around a keeper has to be over: five seconds beyond the ladder, and never so
 /// soon that it could not be tried.
 fn last_deadline(run: &Run, begun: Instant, request: &Request) -> Instant {
-    const TO_GO_AROUND: Duration = Duration::from_secs(3);
+    const TO_GO_AROUND: Duration = Duration::from_secs(2);
     let ladder = if is_kill(request) { Duration::ZERO } else { ladder(run) };
     (begun + ladder + LAST_STEP).max(Instant::now() + TO_GO_AROUND)
 }
