@@ -202,12 +202,17 @@ impl Starving {
 }
 
 impl Drop for Starving {
+    /// Some there may be forking or dying just now: they are moved until nobody is left.
     fn drop(&mut self) {
         let _ = self.feed();
-        for pid in fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default().lines() {
-            let _ = fs::write(PathBuf::from(CPU).join("cgroup.procs"), pid);
-        }
-        let _ = fs::remove_dir(&self.path);
+        let is_removed = || {
+            let procs = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+            for pid in procs.lines() {
+                let _ = fs::write(PathBuf::from(CPU).join("cgroup.procs"), pid);
+            }
+            fs::remove_dir(&self.path).is_ok()
+        };
+        await_until(seconds(5), is_removed);
     }
 }
 
