@@ -20,6 +20,7 @@ mod records {
     pub mod looking;
     pub mod ready;
     pub mod reuse;
+    pub mod scarce;
     pub mod starting;
     pub mod stopping;
     pub mod strangers;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             records::reuse::register,
             records::groups::register,
             records::disk::register,
+            records::scarce::register,
             records::crowd::register,
             records::chaos::register,
         ] {

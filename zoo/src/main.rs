@@ -24,6 +24,7 @@ mod roll;
 mod stage;
 mod storm;
 mod terminal;
+mod threadless;
 mod tree;
 mod trouble;
 mod uid;
@@ -78,6 +79,7 @@ const HELPERS: &[Member] = &[
     ("lend", lend::lend),
     ("borrow", lend::borrow),
     ("count", count::count),
+    ("threadless", threadless::threadless),
     (detach::BARE_ENV_DAEMON, detach::bare_env_daemon),
     (uid::SUID_CHILD, uid::suid_child),
 ];

@@ -300,3 +300,39 @@ fn check(returned: c_int) -> io::Result<()> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// Lets no thread be made from here on: `clone` with CLONE_THREAD fails as if there were
+/// too many, and `clone3`, whose flags a filter cannot see, is not there.
+pub fn refuse_threads() -> io::Result<()> {
+    // Offsets into struct seccomp_data: the call's number, the low word of its first argument.
+    const NUMBER: u32 = 0;
+    const FLAGS: u32 = if cfg!(target_endian = "big") { 20 } else { 16 };
+    let number = |call| u32::try_from(call).map_err(io::Error::other);
+    let load = |offset| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+    let equal = |value, yes, no| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
+    let bits = |value, yes, no| step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, yes, no, value);
+    let end = |value| step(libc::BPF_RET | libc::BPF_K, 0, 0, value);
+    let fail = |errno: c_int| end(libc::SECCOMP_RET_ERRNO | errno.cast_unsigned());
+    let mut filter = [
+        load(NUMBER),
+        equal(number(libc::SYS_clone3)?, 4, 0),
+        equal(number(libc::SYS_clone)?, 0, 2),
+        load(FLAGS),
+        bits(libc::CLONE_THREAD.cast_unsigned(), 2, 0),
+        end(libc::SECCOMP_RET_ALLOW),
+        fail(libc::ENOSYS),
+        fail(libc::EAGAIN),
+    ];
+    let len = u16::try_from(filter.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len, filter: filter.as_mut_ptr() };
+    // SAFETY: the program and the filter it points to live until the call returns.
+    let set = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if set { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn step(code: u32, yes: u8, no: u8, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: u16::try_from(code).unwrap_or_default(), jt: yes, jf: no, k: value }
+}

@@ -179,3 +179,8 @@ pub fn plain(error: &io::Error) -> String {
         None => text,
     }
 }
+
+/// What could not be done, and the kernel's word for why. An errno alone helps no reader.
+pub fn cannot(what: &'static str) -> impl FnOnce(io::Error) -> String {
+    move |error| format!("cannot {what}: {}", plain(&error))
+}

@@ -1,5 +1,6 @@
 //! How a command fails: one line, and an exit status.
 
+use fullstop::front::plain;
 use std::fmt::Display;
 
 /// fullstop itself failed, as opposed to the command.
@@ -39,7 +40,7 @@ impl From<&str> for Fail {
 
 impl From<std::io::Error> for Fail {
     fn from(error: std::io::Error) -> Fail {
-        Fail::from(format!("cannot write: {error}"))
+        Fail::from(format!("cannot write to stdout: {}", plain(&error)))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Output for people and programs: quiet, aligned, coloured only on a terminal.
 
-use crate::fail::Fail;
+use crate::fail::{Fail, complain};
 use fullstop::Exit;
+use fullstop::front::survive_broken_pipes;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write as _};
@@ -11,6 +12,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub fn print(text: &str) -> Result<(), Fail> {
     let mut stdout = std::io::stdout().lock();
     Ok(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?)
+}
+
+/// As [`print`], where the reader may be gone, and must not take us along.
+pub fn try_print(text: &str) -> Result<(), Fail> {
+    survive_broken_pipes();
+    print(text)
+}
+
+/// Tells what was done: on stderr, if stdout takes nothing. The status is that of the deed.
+pub fn tell(text: &str) {
+    if let Err(fail) = try_print(text) {
+        complain(format!("{}; {}", fail.why, text.trim_end()));
+    }
+}
+
+/// As [`tell`], one value on one line.
+pub fn tell_json(value: &impl Serialize) {
+    match json_line(value) {
+        Ok(line) => tell(&line),
+        Err(fail) => complain(fail.why),
+    }
 }
 
 /// Each on a line of its own.
@@ -24,8 +46,12 @@ pub fn lines(all: impl IntoIterator<Item = impl Display>) -> Result<(), Fail> {
 
 /// One value, on one line.
 pub fn json(value: &impl Serialize) -> Result<(), Fail> {
+    print(&json_line(value)?)
+}
+
+pub fn json_line(value: &impl Serialize) -> Result<String, Fail> {
     let text = serde_json::to_string(value).map_err(|error| error.to_string())?;
-    print(&(text + "\n"))
+    Ok(text + "\n")
 }
 
 #[derive(Clone, Copy)]

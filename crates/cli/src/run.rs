@@ -3,6 +3,7 @@
 use crate::fail::Fail;
 use crate::streams;
 use crate::window;
+use fullstop::front::plain;
 use fullstop::{Command, Ending, Sink};
 use fullstop_cli::args::{EnvChange, RunOptions};
 use std::ffi::OsString;
@@ -74,8 +75,7 @@ pub fn command(mut options: RunOptions) -> Result<Command, Fail> {
 }
 
 fn open_report(path: &OsString) -> Result<Sink, Fail> {
-    let why =
-        |error: io::Error| Fail::from(format!("--report {}: {error}", path.to_string_lossy()));
+    let why = |error| Fail::from(format!("--report {}: {}", path.to_string_lossy(), plain(&error)));
     if path == "-" {
         let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(why)?;
         return Ok(Sink::stream(File::from(stdout)));

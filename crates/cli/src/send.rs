@@ -1,7 +1,7 @@
 //! `send` and `close-stdin`.
 
 use crate::fail::Fail;
-use fullstop::front::Sender;
+use fullstop::front::{Sender, cannot};
 use fullstop::{Runs, blocking};
 use fullstop_cli::args::SendOptions;
 use std::ffi::OsStr;
@@ -31,7 +31,7 @@ fn send_stdin(sender: &mut Sender<'_>) -> Result<(), Fail> {
             Ok(0) => return Ok(()),
             Ok(length) => blocking::wait(sender.send(&buffer[..length]))?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(format!("cannot read stdin: {error}").into()),
+            Err(error) => return Err(cannot("read stdin")(error).into()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `start` and `restart`: runs in the background.
 
 use crate::fail::{Fail, complain};
-use crate::print::{json, print};
+use crate::print::{json_line, tell, try_print};
 use crate::run::command;
 use fullstop::{Run, Runs, blocking};
 use fullstop_cli::args::{StartOptions, WaitReady};
@@ -24,11 +24,24 @@ pub fn start(options: StartOptions) -> Result<(), Fail> {
         }
         Ok(run)
     })?;
-    told(&run, options.json)
+    told(&run, options.json).map_err(|fail| taken_back(&run, &fail))
 }
 
 fn told(run: &Run, as_json: bool) -> Result<(), Fail> {
-    if as_json { json(&run.status()?) } else { print(&format!("{}\n", run.id())) }
+    let id = || Ok(format!("{}\n", run.id()));
+    try_print(&if as_json { json_line(&run.status()?) } else { id() }?)
+}
+
+/// A run whose id cannot be told is a run that nobody can stop: it does not stay.
+fn taken_back(run: &Run, fail: &Fail) -> Fail {
+    let (id, why) = (run.id(), &fail.why);
+    match blocking::wait(run.stop()) {
+        Ok(report) => {
+            format!("{why}; run {id}, whose id could not be told, was stopped: {}", report.state)
+        }
+        Err(error) => format!("{why}; run {id} could not be stopped again: {error}"),
+    }
+    .into()
 }
 
 pub fn restart(ids: &[String]) -> Result<(), Fail> {
@@ -39,7 +52,7 @@ pub fn restart(ids: &[String]) -> Result<(), Fail> {
         match restarted {
             Ok(run) => {
                 let generation = run.generation().unwrap_or_default();
-                print(&format!("{} generation {generation}\n", run.id()))?;
+                tell(&format!("{} generation {generation}\n", run.id()));
             }
             Err(error) => {
                 complain(format!("{id}: {error}"));

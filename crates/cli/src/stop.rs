@@ -1,7 +1,7 @@
 //! `stop`, `kill` and `group stop|close`: ask, show how it goes, return when proven.
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
-use crate::print::{json, print};
+use crate::print::{tell, tell_json};
 use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
     Error, GroupReport, Id, Order, Progress, Report, Run, Runs, Status, Update, Verdict, ask_all,
@@ -9,6 +9,7 @@ use fullstop::{
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::format::seconds;
+use serde_json::json as value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -41,37 +42,31 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
     }
 }
 
-/// What came of orders to many. What cannot be shown is said at the end, and keeps no
-/// order from being given.
+/// What came of orders to many.
 struct Results<'a> {
     options: &'a StopOptions,
     status: Option<u8>,
-    shown: Result<(), Fail>,
 }
 
 impl Results<'_> {
     fn of(options: &StopOptions) -> Results<'_> {
-        Results { options, status: None, shown: Ok(()) }
-    }
-
-    fn show(&mut self, shown: Result<(), Fail>) {
-        self.shown = std::mem::replace(&mut self.shown, Ok(())).and(shown);
+        Results { options, status: None }
     }
 
     fn accepted(&mut self, id: &Id) {
-        self.show(match self.options {
-            options if options.json => json(&serde_json::json!({ "id": id, "accepted": true })),
-            options if options.quiet => Ok(()),
-            _ => print(&format!("{id} stopping\n")),
-        });
+        match self.options {
+            options if options.json => tell_json(&value!({ "id": id, "accepted": true })),
+            options if options.quiet => {}
+            _ => tell(&format!("{id} stopping\n")),
+        }
     }
 
     fn ended(&mut self, report: &Report) {
-        self.show(match self.options {
-            options if options.json => json(report),
-            options if options.quiet => Ok(()),
-            _ => print(&line(report)),
-        });
+        match self.options {
+            options if options.json => tell_json(report),
+            options if options.quiet => {}
+            _ => tell(&line(report)),
+        }
         if is_stuck(report) {
             name_survivors(report);
             self.status = Some(STUCK);
@@ -83,10 +78,6 @@ impl Results<'_> {
         complain(format!("{id}: {error}"));
         let status = if let Error::TimedOut(_) = error { STUCK } else { FAILED };
         self.status = self.status.or(Some(status));
-    }
-
-    fn status(self) -> Result<Option<u8>, Fail> {
-        self.shown.map(|()| self.status)
     }
 }
 
@@ -101,7 +92,7 @@ fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>
         ask_all(runs, order, tell).await;
         Ok(())
     })?;
-    results.status()
+    Ok(results.status)
 }
 
 /// Each is shown as it ends.
@@ -132,7 +123,7 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
         end_all_with_clock(runs, order, clock, tell).await;
         Ok(())
     })?;
-    results.status()
+    Ok(results.status)
 }
 
 pub fn line(report: &Report) -> String {
@@ -157,11 +148,11 @@ fn is_stuck(report: &Report) -> bool {
 
 pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
     if as_json {
-        json(report)?;
+        tell_json(report);
     } else {
         let lines: String = report.reports.iter().map(line).collect();
         let done = if report.closed { "closed" } else { "stopped" };
-        print(&format!("{lines}group {} {done}: {} ended\n", report.group, report.reports.len()))?;
+        tell(&format!("{lines}group {} {done}: {} ended\n", report.group, report.reports.len()));
         report.errors.iter().for_each(complain);
     }
     report.reports.iter().filter(|report| is_stuck(report)).for_each(name_survivors);

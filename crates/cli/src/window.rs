@@ -13,7 +13,7 @@ pub use face::{Left, Role, Window};
 
 use crate::fail::{Fail, complain};
 use crate::run::command;
-use fullstop::front::{Origin, name_living, name_unshown, watch_parent};
+use fullstop::front::{Origin, cannot, name_living, name_unshown, watch_parent};
 use fullstop::{Ending, HostPolicy, Loudness, Report, Run, Sink, Verdict, blocking};
 use fullstop_cli::args::RunOptions;
 use rustix::fs::{Mode, OFlags, open};
@@ -68,7 +68,7 @@ fn watched_parent(policy: HostPolicy) -> Result<Option<OwnedFd>, Fail> {
     if !policy.stops(on_terminal, parent) {
         return Ok(None);
     }
-    watch_parent(parent).map_err(|error| format!("cannot watch the host: {error}").into())
+    Ok(watch_parent(parent).map_err(cannot("watch the host (pidfd)"))?)
 }
 
 /// The report is told a moment before keeper and guard are gone themselves.
@@ -89,7 +89,7 @@ fn write_report(report: &Report) {
     let stdout = io::stdout().as_fd().try_clone_to_owned();
     let written = stdout.and_then(|stdout| Sink::stream(File::from(stdout)).write(report));
     if let Err(error) = written {
-        complain(format!("cannot write the report: {error}"));
+        complain(cannot("write the report")(error));
     }
 }
 

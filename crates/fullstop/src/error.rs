@@ -39,6 +39,13 @@ pub enum Error {
     Refused(String),
     /// The run has ended, is released or stuck: the order was not given. Its report.
     Over(Box<Report>),
+    /// A restart that could not succeed was not begun: the run is left as it is.
+    LeftAlone(Box<Error>),
+    /// A restart ended the run, as this report says, and could not start it again.
+    NotAgain {
+        report: Box<Report>,
+        why: Box<Error>,
+    },
     /// Its pids mean nothing here.
     Elsewhere(String),
     /// Not all was done in the time given.
@@ -72,6 +79,7 @@ impl Error {
         match self {
             Error::Failed { status, .. } => *status,
             Error::TimedOut(_) => 124,
+            Error::LeftAlone(why) | Error::NotAgain { why, .. } => why.status(),
             _ => 125,
         }
     }
@@ -89,6 +97,14 @@ impl fmt::Display for Error {
             ),
             Error::Io { what, source } => write!(f, "cannot {what}: {}", plain(source)),
             Error::Over(report) => write!(f, "run {} is {} already", report.id, report.state),
+            Error::LeftAlone(why) => write!(f, "{why}; the run is left as it is"),
+            Error::NotAgain { report, why } => write!(
+                f,
+                "run {id} is {state}, and could not be started again: {why}; its record and logs \
+                 are kept, and fullstop restart {id} tries once more",
+                id = report.id,
+                state = report.state,
+            ),
             Error::Elsewhere(id) => write!(
                 f,
                 "run {id} belongs to another machine or pid namespace; ask its keeper from there"

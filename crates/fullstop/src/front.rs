@@ -3,18 +3,19 @@
 
 pub use crate::link::{Attached, Link, Tail, Wish};
 pub use crate::many::end_all_with_clock;
+pub use crate::offload::on_thread;
 pub use crate::send::Sender;
 pub use fullstop_cage::linux::{
     Heard, Origin, Signals, die_of, own_group, stop_self_by, watch_parent,
 };
-pub use fullstop_cage::plain;
+pub use fullstop_cage::{cannot, plain};
 pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown};
 pub use fullstop_store::Frame;
 
 use crate::error::Result;
 use crate::run::Run;
 use crate::stop;
-use fullstop_cage::linux::{ask_for_short_turns, raise_descriptor_limit};
+use fullstop_cage::linux::{ask_for_short_turns, raise_descriptor_limit, set_ignored};
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
@@ -25,6 +26,12 @@ use fullstop_store::Request;
 pub fn prepare_for_many() {
     ask_for_short_turns();
     raise_descriptor_limit();
+}
+
+/// Whoever reads what this process prints may be gone: then a write fails, and does not
+/// kill.
+pub fn survive_broken_pipes() {
+    set_ignored(Signal::PIPE, true);
 }
 
 /// What made whoever stands in front of a run ask for its end.

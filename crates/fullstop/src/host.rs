@@ -44,24 +44,51 @@ pub(crate) fn own_executable() -> Result<PathBuf> {
     Ok(PathBuf::from("/proc/self/exe"))
 }
 
-/// Starts a keeper and tells it what to run. Returns the line to it.
+/// A process of the keeper executable that waits to be told what to run.
 ///
-/// The process that is started exits as soon as the guard is on its own. One that does
-/// not, though it has had the time, is no keeper; one that waits for a processor is
-/// waited for.
-pub(crate) async fn hand_over(executable: &Path, commission: Commission) -> Result<Line> {
-    const PATIENCE: Duration = Duration::from_secs(5);
-    let (line, mut first) = spawn(executable).map_err(Error::io("start a keeper"))?;
-    let pid = i32::try_from(first.id()).ok();
-    let mut silence = Silence::of(|| pid);
-    let told = silence.wait_for(PATIENCE, tell(line, &commission)).await;
-    let gone = silence.wait_for(PATIENCE, exit(&mut first)).await;
-    if gone.is_none() {
-        let _ = first.kill();
-        let _ = first.wait();
+/// It exits as soon as the guard that it forks is on its own. One that is told nothing is
+/// killed when this is dropped.
+pub(crate) struct Recruit {
+    line: Option<UnixStream>,
+    process: Child,
+}
+
+impl Recruit {
+    pub fn spawn(executable: &Path) -> Result<Recruit> {
+        let spawned = || -> io::Result<Recruit> {
+            let (ours, theirs) = UnixStream::pair()?;
+            let process = Command::new(executable)
+                .arg0(commission::NAME)
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .spawn()?;
+            Ok(Recruit { line: Some(ours), process })
+        };
+        spawned().map_err(Error::io("start a keeper"))
     }
-    let deaf = || Error::Failed { status: FAILED, why: "what was started is no keeper".to_owned() };
-    told.ok_or_else(deaf)?
+
+    /// Tells it what to run. Returns the line to the keeper.
+    ///
+    /// A process that does not exit, though it has had the time, is no keeper; one that
+    /// waits for a processor is waited for.
+    pub async fn hand_over(mut self, commission: Commission) -> Result<Line> {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let deaf = || Error::Failed { status: FAILED, why: "what was started is no keeper".into() };
+        let line = self.line.take().ok_or_else(deaf)?;
+        let pid = i32::try_from(self.process.id()).ok();
+        let mut silence = Silence::of(|| pid);
+        let told = silence.wait_for(PATIENCE, tell(line, &commission)).await;
+        silence.wait_for(PATIENCE, exit(&mut self.process)).await;
+        told.ok_or_else(deaf)?
+    }
+}
+
+impl Drop for Recruit {
+    fn drop(&mut self) {
+        if matches!(self.process.try_wait(), Ok(None)) {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
 }
 
 async fn tell(line: UnixStream, commission: &Commission) -> Result<Line> {
@@ -85,13 +112,4 @@ async fn exit(child: &mut Child) {
     while matches!(child.try_wait(), Ok(None)) {
         sleep(LOOK_EVERY).await;
     }
-}
-
-fn spawn(executable: &Path) -> io::Result<(UnixStream, Child)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let first = Command::new(executable)
-        .arg0(commission::NAME)
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .spawn()?;
-    Ok((ours, first))
 }

@@ -1,22 +1,18 @@
 //! One run: stop it, watch it, ask how it stands.
 
-use crate::command::commission_run;
 use crate::error::{Error, Result};
+use crate::restart;
 use crate::runs::Runs;
-use crate::secret::SecretFile;
 use crate::status::{Process, Status, members};
 use crate::stop::{self, Progress};
 use crate::window::{AttachOptions, Window};
 use fullstop_core::id::Id;
-use fullstop_core::ladder::Ladder;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Reason, Stream};
-use fullstop_keeper::commission::Commission;
 use fullstop_keeper::sweep::{Found, Mode, sweep_one};
-use fullstop_keeper::{Ground, HostPolicy, Secret};
 use fullstop_store::format::{RecordFile, SpecFile};
-use fullstop_store::{Extent, Output, Request, Standing, Stdin, Streams, Text};
+use fullstop_store::{Extent, Request, Standing};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -199,34 +195,11 @@ impl Run {
     }
 
     /// Stops it, and once that is proven starts its next generation, in the
-    /// background. The id stays. Its secrets are read anew, and if that fails it goes
-    /// on as it is.
+    /// background. The id stays. What the next generation needs is looked at first
+    /// (its secrets are read, its program, working directory and input are looked for,
+    /// room on the disk and a process are taken), and if that fails it goes on as it is.
     pub async fn restart(&self) -> Result<Run> {
-        let secrets = read_again(&self.spec()?)?;
-        let report = self.stop().await?;
-        if report.proof.is_none() {
-            let why = format!("run {} is {}; it is not started again", self.id, report.state);
-            return Err(Error::Unfit(why));
-        }
-        let spec = self.spec()?;
-        let commission = Commission {
-            id: spec.id,
-            name: spec.name,
-            group: spec.group,
-            generation: spec.generation + 1,
-            argv: spec.argv,
-            env: spec.env,
-            cwd: spec.cwd,
-            cage: spec.cage,
-            on_host_exit: HostPolicy::Ignore,
-            report: None,
-            store: self.runs.path().to_owned(),
-            ground: Ground::Back,
-            streams: in_the_background(spec.streams, &spec.plan.ladder),
-            plan: spec.plan,
-            secrets,
-        };
-        commission_run(&self.runs, commission).await
+        restart::restart(self).await
     }
 
     /// Forgets a run that is over. One that nobody looks after is swept first; what
@@ -246,28 +219,3 @@ impl Run {
         Ok(store.remove(&self.id)?)
     }
 }
-
-/// The streams of a run whose host, and whatever that gave it, is gone.
-fn in_the_background(mut streams: Streams, ladder: &Ladder) -> Streams {
-    if matches!(streams.output, Output::Inherit | Output::Show) {
-        streams.output = Output::Log;
-    }
-    if streams.stdin == Stdin::Inherit {
-        streams.stdin = if ladder.needs_stdin() { Stdin::Pipe } else { Stdin::Null };
-    }
-    streams
-}
-
-fn read_again(spec: &SpecFile) -> Result<Vec<Secret>> {
-    let file = |(name, path): &(Text, Text)| SecretFile {
-        name: name.0.to_string_lossy().into_owned(),
-        path: PathBuf::from(&path.0),
-    };
-    let read = |secret| file(secret).read_again();
-    let secrets: Result<Vec<_>> = spec.secrets.iter().map(read).collect();
-    // Whoever asked for a restart should know that there was no stop either.
-    secrets.map_err(|why| Error::Unfit(format!("{why}; the run is left as it is")))
-}
-
-#[cfg(test)]
-mod tests;

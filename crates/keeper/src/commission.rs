@@ -6,7 +6,7 @@
 //! socket stays as the line between host and keeper.
 
 use crate::ending::FAILED;
-use crate::front::heard_signals;
+use crate::front::{HEAR_SIGNALS, WATCH_HOST, heard_signals};
 use crate::guard::{Post, guard};
 use crate::secret::wipe;
 use crate::sink::Sink;
@@ -14,7 +14,7 @@ use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 use fullstop_cage::linux::{
     Fork, Signals, fork, hold, leave, null_over, peer, shield, watch_process,
 };
-use fullstop_cage::plain;
+use fullstop_cage::{cannot, plain};
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::Wanted;
@@ -44,8 +44,8 @@ pub struct Commission {
     pub plan: Plan,
     pub cage: Wanted,
     pub on_host_exit: HostPolicy,
-    pub report: Option<PathBuf>,
-    pub store: PathBuf,
+    pub report: Option<Text>,
+    pub store: Text,
     pub ground: Ground,
     pub streams: Streams,
     pub secrets: Vec<Secret>,
@@ -94,7 +94,7 @@ fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
             Ok(0) => return Err("the host hung up before it said what to run".to_owned()),
             Ok(more) => length += more,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(format!("cannot hear the host: {error}")),
+            Err(error) => return Err(cannot("hear the host")(error)),
         }
     }
     line.truncate(length);
@@ -103,9 +103,9 @@ fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
 
 /// Returns in the process that was started; the guard is its child.
 fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
-    let line: OwnedFd = host.try_clone().map_err(|error| plain(&error))?.into();
+    let line: OwnedFd = host.try_clone().map_err(cannot("hold the line to the host"))?.into();
     let mut spec = spec(commission)?;
-    match fork(Signal::CHLD).map_err(|error| format!("cannot fork: {}", plain(&error)))? {
+    match fork(Signal::CHLD).map_err(cannot("fork the guard"))? {
         Fork::Parent(_) => return Ok(()),
         Fork::Child => {}
     }
@@ -113,14 +113,12 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
     let heard = heard_signals(false);
     let mask = hold(&heard);
     shield();
-    let signals = Signals::of(&heard).map_err(|error| error.to_string())?;
+    let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;
     let hosts = match spec.on_host_exit {
         HostPolicy::Ignore => Vec::new(),
         // A fork of the host may hold the line open.
         _ => match peer(&line).and_then(|host| Pid::from_raw(host.pid)) {
-            Some(host) => {
-                watch_process(host).map_err(|error| error.to_string())?.into_iter().collect()
-            }
+            Some(host) => watch_process(host).map_err(cannot(WATCH_HOST))?.into_iter().collect(),
             None => Vec::new(),
         },
     };
@@ -129,9 +127,10 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
 }
 
 fn spec(commission: Commission) -> Result<Spec, String> {
-    let open = |path: PathBuf| {
-        let made = File::create(&path).map(Sink::new);
-        made.map_err(|error| format!("cannot write the report {}: {error}", path.display()))
+    let open = |path: Text| {
+        let path = PathBuf::from(path.0);
+        let why = |error| format!("cannot write the report {}: {}", path.display(), plain(&error));
+        File::create(&path).map(Sink::new).map_err(why)
     };
     let Commission { id, name, group, generation, argv, env, cwd, plan, .. } = commission;
     Ok(Spec {
@@ -149,7 +148,7 @@ fn spec(commission: Commission) -> Result<Spec, String> {
         cage: commission.cage,
         on_host_exit: commission.on_host_exit,
         report: commission.report.map(open).transpose()?,
-        store: Some(commission.store),
+        store: Some(commission.store.0.into()),
         ground: commission.ground,
         streams: commission.streams,
         secrets: commission.secrets,

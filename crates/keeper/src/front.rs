@@ -11,6 +11,7 @@ use crate::guard::{Post, guard};
 use crate::sink::Sink;
 use crate::spec::Spec;
 use crate::terminal::Terminal;
+use fullstop_cage::cannot;
 use fullstop_cage::linux::{
     Change, Fork, Heard, Held, Origin, Signals, Waited, close_all_but, fork, has_children, hold,
     now, null_over, own_session, shield, stop_self_by, wait_any, watch_parent,
@@ -33,6 +34,10 @@ pub fn run(mut spec: Spec) -> Ending {
     }
 }
 
+/// What every way into a guard must do.
+pub(crate) const HEAR_SIGNALS: &str = "hear signals (signalfd)";
+pub(crate) const WATCH_HOST: &str = "watch the host (pidfd)";
+
 fn enter(spec: &mut Spec) -> Result<Ending, String> {
     let terminal = Terminal::find();
     let heard = heard_signals(terminal.is_some());
@@ -41,24 +46,24 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
     let parent = Origin::get().parent();
     let mut hosts = Vec::new();
     if spec.on_host_exit.stops(terminal.is_some(), parent) {
-        hosts.extend(watch_parent(parent).map_err(|error| error.to_string())?);
+        hosts.extend(watch_parent(parent).map_err(cannot(WATCH_HOST))?);
     }
     let own = getpid().as_raw_pid();
     if own == 1 || has_children() {
-        match fork(Signal::CHLD).map_err(|error| error.to_string())? {
+        match fork(Signal::CHLD).map_err(cannot("fork the guard"))? {
             Fork::Parent(guard) => {
                 drop(hosts);
                 return Ok(Front {
                     guard,
-                    signals: Signals::of(&heard).map_err(|error| error.to_string())?,
+                    signals: Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?,
                     terminal,
                 }
                 .stand(spec));
             }
-            Fork::Child => hosts.extend(watch_parent(own).map_err(|error| error.to_string())?),
+            Fork::Child => hosts.extend(watch_parent(own).map_err(cannot(WATCH_HOST))?),
         }
     }
-    let signals = Signals::of(&heard).map_err(|error| error.to_string())?;
+    let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;
     let post = Post { mask, signals, terminal, hosts, host: None };
     guard(spec, post)
 }

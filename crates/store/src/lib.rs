@@ -33,6 +33,7 @@ pub use files::Dir;
 pub use groups::GroupName;
 pub use journal::{JournalReader, News, Notice};
 pub use log::{Extent, Log, LogReader, Piece, Took};
+pub use room::Reserve;
 pub use rundir::{RunDir, Standing};
 pub use store::{FindError, Store};
 pub use streams::{Drain, Fit, Output, Size, Stdin, Streams};

@@ -4,7 +4,7 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::RecordFile;
-use crate::rundir::{EVENTS, RECORD};
+use crate::rundir::{EVENTS, RECORD, SPEC};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::File;
@@ -33,6 +33,27 @@ pub(crate) fn take(dir: &Dir, first: &RecordFile) -> Result<()> {
             .map_err(|errno| StoreError::io("take room in", &dir.path.join(EVENTS), errno))
     };
     taken().inspect_err(|_| drop(dir.remove(ROOM)))
+}
+
+/// Room that is set aside for the next generation of a run, until this is dropped.
+#[derive(Debug)]
+pub struct Reserve {
+    /// It has lost its name already: nothing is left if this process is killed.
+    _file: File,
+}
+
+/// What the next generation will write before its command runs.
+pub(crate) fn reserve(dir: &Dir) -> Result<Reserve> {
+    const NAME: &str = "restart.new";
+    const FOR_RECORDS: u64 = 64 * 1024;
+    let path = dir.path.join(NAME);
+    let spec = dir.open_file(SPEC, OFlags::RDONLY)?.metadata();
+    let spec = spec.map_err(|error| StoreError::io("look at", &dir.path.join(SPEC), error))?.len();
+    let file = dir.open_file(NAME, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
+    let taken = allocate(&file, FallocateFlags::empty(), 0, 2 * spec + FOR_RECORDS);
+    dir.remove(NAME)?;
+    taken.map_err(|errno| StoreError::io("take room in", &path, errno))?;
+    Ok(Reserve { _file: file })
 }
 
 /// A file system that cannot set room aside promises none.

@@ -5,6 +5,7 @@ use crate::files::Dir;
 use crate::format::{Event, RecordFile, SpecFile};
 use crate::journal::{JOURNAL, JournalReader};
 use crate::log::{LogReader, Piece};
+use crate::room::{self, Reserve};
 use crate::rundir::{self, LOCK, RECORD, RunDir, SPEC, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
@@ -156,6 +157,11 @@ impl Store {
     /// The directory of a run that is over, for its next generation.
     pub fn reclaim(&self, id: &Id) -> Result<RunDir> {
         RunDir::reclaim(id, self.own_root()?, self.run(id)?)
+    }
+
+    /// Sets room aside for the next generation of a run.
+    pub fn reserve(&self, id: &Id) -> Result<Reserve> {
+        room::reserve(&self.run(id)?)
     }
 
     /// What keeper and guard have left; nothing, if it is not ours to end.

@@ -1,10 +1,12 @@
 //! Finding the program, and saying clearly why it cannot be executed.
 
 use crate::{Command, SpawnError};
+use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt as _};
+use std::path::{Path, PathBuf};
 
 /// Where shells look when there is no PATH.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
@@ -40,15 +42,56 @@ pub fn why_not(command: &Command, which: Option<usize>, source: io::Error) -> Sp
     SpawnError::NotExecutable { path: path.to_string_lossy().into_owned(), interpreter, source }
 }
 
+/// Looks, without executing anything, whether the program could be executed from this
+/// working directory.
+pub fn check_program(
+    program: &OsStr,
+    path: Option<&OsStr>,
+    cwd: Option<&Path>,
+) -> Result<(), SpawnError> {
+    let candidates = candidates(program, path);
+    let from = |file: &CString| {
+        let file = Path::new(OsStr::from_bytes(file.as_bytes()));
+        cwd.map_or_else(|| file.to_owned(), |cwd| cwd.join(file))
+    };
+    let found: Vec<PathBuf> = candidates.iter().map(from).filter(|file| file.is_file()).collect();
+    let fits = |file: &PathBuf| {
+        let file = CString::new(file.as_os_str().as_bytes()).unwrap_or_default();
+        may_execute(&file) && interpreter(&file).is_none_or(|it| is_there(&it, cwd))
+    };
+    let program = program.to_string_lossy().into_owned();
+    match found.first() {
+        _ if found.iter().any(fits) => Ok(()),
+        None => Err(SpawnError::NotFound { searched: directories(&candidates, &program), program }),
+        Some(first) => {
+            let file = CString::new(first.as_os_str().as_bytes()).unwrap_or_default();
+            let interpreter = interpreter(&file).filter(|it| !is_there(it, cwd));
+            let errno = if interpreter.is_some() { Errno::NOENT } else { Errno::ACCESS };
+            let (path, source) = (first.to_string_lossy().into_owned(), errno.into());
+            Err(SpawnError::NotExecutable { path, interpreter, source })
+        }
+    }
+}
+
+fn is_there(interpreter: &str, cwd: Option<&Path>) -> bool {
+    let file = cwd.map_or_else(|| interpreter.into(), |cwd| cwd.join(interpreter));
+    CString::new(file.into_os_string().into_vec()).is_ok_and(|file| may_execute(&file))
+}
+
 fn searched(command: &Command) -> Vec<String> {
-    if command.program.as_bytes().contains(&b'/') {
+    directories(&command.candidates, &command.program.to_string_lossy())
+}
+
+/// Where a program was looked for; nowhere, if it was named by its path.
+fn directories(candidates: &[CString], program: &str) -> Vec<String> {
+    if program.contains('/') {
         return Vec::new();
     }
     let directory = |file: &CString| {
         let file = file.to_string_lossy();
         file.rsplit_once('/').map(|(directory, _)| directory.to_owned())
     };
-    command.candidates.iter().filter_map(directory).collect()
+    candidates.iter().filter_map(directory).collect()
 }
 
 fn may_execute(file: &CStr) -> bool {

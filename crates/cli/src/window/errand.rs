@@ -1,12 +1,12 @@
 //! Something that takes its time, done by a thread, so that the window's one loop
 //! never waits for it.
 
+use fullstop::front::on_thread;
 use fullstop::{Error, Result, blocking};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 
 /// Readable when it is done.
 pub struct Errand<T> {
@@ -21,10 +21,10 @@ impl<T: Send + 'static> Errand<T> {
     ) -> io::Result<Errand<T>> {
         let (done, doing) = UnixStream::pair()?;
         let (tell, result) = channel();
-        thread::Builder::new().name("errand".to_owned()).spawn(move || {
+        on_thread(move || {
             let _ = tell.send(blocking::wait(async { work().await }));
             drop(doing);
-        })?;
+        });
         Ok(Errand { done, result })
     }
 

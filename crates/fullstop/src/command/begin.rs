@@ -2,7 +2,8 @@
 
 use super::Command;
 use crate::error::{Error, Result};
-use crate::host::hand_over;
+use crate::host::Recruit;
+use crate::offload::offload;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::secret::{self, SecretFile};
@@ -14,7 +15,6 @@ use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec};
 use fullstop_store::{Reply, Stdin, Streams};
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
-use tokio::task::spawn_blocking;
 
 const CLOSES_TERMINAL: &str = "this ladder writes or closes stdin, and a terminal is not ours to \
                                close; pipe something in, or use signals";
@@ -63,13 +63,13 @@ impl Command {
             cwd: self.cwd.map(Into::into),
             cage: self.cage,
             on_host_exit: self.on_host_exit,
-            report: self.report,
-            store: runs.path().to_owned(),
+            report: self.report.map(|path| path.into_os_string().into()),
+            store: runs.path().as_os_str().to_owned().into(),
             ground,
             streams,
             secrets,
         };
-        commission_run(&runs, commission).await
+        commission_run(&runs, Recruit::spawn(&runs.keeper()?)?, commission).await
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.
@@ -114,7 +114,7 @@ async fn read_secrets(files: Vec<SecretFile>) -> Result<Vec<Secret>> {
         return Ok(Vec::new());
     }
     let read = move || files.iter().map(SecretFile::read).collect();
-    spawn_blocking(read).await.map_err(|error| Error::Unfit(error.to_string()))?
+    offload(read).await?
 }
 
 /// What was inherited under the name of a secret gives way to that.
@@ -124,8 +124,12 @@ fn without(mut env: Vec<(OsString, OsString)>, secrets: &[Secret]) -> Vec<(OsStr
 }
 
 /// Hands a commission to a keeper and waits until the command runs.
-pub(crate) async fn commission_run(runs: &Runs, commission: Commission) -> Result<Run> {
-    let mut line = hand_over(&runs.keeper()?, commission).await?;
+pub(crate) async fn commission_run(
+    runs: &Runs,
+    recruit: Recruit,
+    commission: Commission,
+) -> Result<Run> {
+    let mut line = recruit.hand_over(commission).await?;
     let failed = |why: &str| Error::Failed { status: 125, why: why.to_owned() };
     match line.hear().await.map_err(Error::io("hear the keeper"))? {
         Some(Reply::Accepted { id, generation, .. }) => {

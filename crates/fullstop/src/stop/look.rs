@@ -1,12 +1,12 @@
 //! How a run stands, for whoever follows it.
 
 use crate::error::{Error, Result};
+use crate::offload::offload;
 use crate::run::Run;
 use fullstop_core::report::Report;
 use fullstop_keeper::sweep::{Found, Mode, sweep_one};
 use fullstop_store::format::{Phase, RecordFile};
 use fullstop_store::{Standing, StoreError};
-use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 /// What a look came to.
@@ -99,7 +99,7 @@ async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>>
     let mode = left.map_or(Mode::End, Mode::Within);
     let (runs, id) = (run.runs().clone(), run.id().clone());
     let sweep = move || sweep_one(runs.store(), &id, mode);
-    let swept = spawn_blocking(sweep).await.map_err(|error| Error::Unfit(error.to_string()))?;
+    let swept = offload(sweep).await?;
     match swept.map(|swept| swept.found) {
         Some(Found::Ended { report, .. } | Found::Stuck { report }) => Ok(Some(*report)),
         Some(Found::LeftAlone { why }) => {

@@ -21,7 +21,7 @@ use fullstop_cage::linux::{
     Blueprint, Change, Fork, Held, Mask, OwnTime, Signals, Waited, ask_for_short_turns,
     close_all_but, fork, now, null_over, wait_for,
 };
-use fullstop_cage::plain;
+use fullstop_cage::{cannot, plain};
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
@@ -106,15 +106,15 @@ fn split(spec: &Spec, ledger: Option<&Ledger>) -> Result<((Option<Capture>, Ends
     set_child_subreaper(Some(getpid()))
         .map_err(|error| format!("cannot adopt orphans: {}", plain(&error.into())))?;
     // The keeper's death must wake a guard that was stopped by Ctrl-Z.
-    let forked = fork(Signal::CONT).map_err(|error| format!("cannot fork: {}", plain(&error)))?;
+    let forked = fork(Signal::CONT).map_err(cannot("fork the keeper"))?;
     Ok((output, forked))
 }
 
 fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let Post { mask, signals, terminal, hosts, host } = post;
     let blueprint = Blueprint::new(spec.cage, &cgroup_name(&spec.id));
-    let (ours, theirs) = Lifeline::pair().map_err(|error| format!("socketpair: {error}"))?;
-    let bell = Bell::new().map_err(|error| format!("eventfd: {error}"))?;
+    let (ours, theirs) = Lifeline::pair().map_err(cannot("make the lifeline (socketpair)"))?;
+    let bell = Bell::new().map_err(cannot("make a wake-up (eventfd)"))?;
     let notes = Notes::new();
     let ledger = open_ledger(spec, &blueprint, &notes)?;
     let ((mut capture, ends), forked) = match split(spec, ledger.as_ref()) {

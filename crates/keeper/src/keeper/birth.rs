@@ -7,6 +7,7 @@ use crate::control::Control;
 use crate::ending::FAILED;
 use crate::engine::Engine;
 use crate::feed::Feed;
+use crate::front::HEAR_SIGNALS;
 use crate::ledger::{Ledger, SETTLED};
 use crate::lifeline::{Bell, Lifeline, Outcome, ToGuard};
 use crate::notes::Notes;
@@ -16,7 +17,7 @@ use fullstop_cage::linux::{
     Blueprint, Held, LinuxCage, Mask, Origin, Signals, ask_for_short_turns, candidates,
     close_all_but, disguise, leave, now, null_over, raise_descriptor_limit, secret,
 };
-use fullstop_cage::{Command, Source, plain};
+use fullstop_cage::{Command, Source, cannot, plain};
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Input, State};
 use fullstop_core::report::CageKind;
@@ -158,7 +159,7 @@ fn prepare(
         .filter(|&signal| !Origin::get().ignored(signal))
         .chain([Signal::CHLD])
         .collect();
-    let signals = Signals::of(&heard).map_err(|error| format!("signalfd: {error}"))?;
+    let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;
     let (feed, stdin) = stdin(spec, stdio.capture)
         .map_err(|error| format!("cannot hold stdin: {}", plain(&error)))?;
     let mut env = spec.kernel_env();
