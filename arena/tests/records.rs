@@ -19,6 +19,7 @@ mod records {
     pub mod groups;
     pub mod looking;
     pub mod ready;
+    pub mod restarting;
     pub mod reuse;
     pub mod scarce;
     pub mod starting;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
             records::looking::register,
             records::stopping::register,
             records::again::register,
+            records::restarting::register,
             records::around::register,
             records::sweeping::register,
             records::strangers::register,

@@ -42,7 +42,7 @@ fn small(world: &World, place: Place, name: &str) -> Outcome<PathBuf> {
 }
 
 /// Fills it to the last byte.
-fn fill(point: &std::path::Path) -> Outcome {
+pub fn fill(point: &std::path::Path) -> Outcome {
     let mut file = File::create(point.join("filler")).context("filler")?;
     for size in [4096, 256, 1] {
         while file.write_all(&vec![0; size]).is_ok() {}
@@ -193,7 +193,7 @@ fn deep(world: &mut World, place: Place) -> Outcome {
 }
 
 /// Makes the usual place of records a small file system.
-fn small_state(world: &World, place: Place) -> Outcome<PathBuf> {
+pub fn small_state(world: &World, place: Place) -> Outcome<PathBuf> {
     small(world, place, "state/fullstop")
 }
 

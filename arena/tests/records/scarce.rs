@@ -11,7 +11,7 @@ use arena::{Context, Ended, Need, Outcome, Registry, World, ensure, seconds};
 use super::desk::{
     Said, alive, all_clean, ask_program, ask_with, live_ids, lose, nobody, run_ids, start, who,
 };
-use crate::kit::{ANYWHERE, AS_ROOT, EVERYWHERE, Lines, Place, add, text};
+use crate::kit::{ANYWHERE, AS_ROOT, EVERYWHERE, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
     for (name, play) in [
@@ -126,15 +126,18 @@ fn threads(world: &mut World, place: Place) -> Outcome {
         Ok(said.out.trim().to_owned())
     };
     let quiet = "-- sh -c 'while :; do read gone < never; done'";
-    let mut ids = Vec::new();
-    for options in ["", "--pty", "--secret-fd KEY=secret", "--name it"] {
-        ids.push(without(world, &format!("start --cage {cage} {options} {quiet}"))?);
+    let start = |world: &mut World, options: &str| {
+        without(world, &format!("start --cage {cage} {options} {quiet}"))
+    };
+    // A sweep takes a thread where there is one. The guard of a later run might sweep too.
+    let lost = start(world, "")?;
+    lose(world, &lost)?;
+    without(world, &format!("stop {lost}"))?;
+    for options in ["--pty", "--secret-fd KEY=secret", "--name it"] {
+        start(world, options)?;
     }
     without(world, &format!("run --cage {cage} --pty -- true"))?;
     without(world, "restart it")?;
-    // Its sweep takes a thread where there is one.
-    lose(world, &ids[0])?;
-    without(world, &format!("stop {}", ids[0]))?;
     without(world, "stop --all")?;
     nobody(world)?;
     all_clean(world)
@@ -163,7 +166,7 @@ fn descriptors(world: &mut World, place: Place) -> Outcome {
             })?;
             let said = asked.hear(world, seconds(20))?;
             expect_named(&said, &format!("ulimit -n {limit}; {words}"))?;
-            nobody(world)?;
+            world.expect_extinct(SOON)?;
         }
     }
     all_clean(world)
@@ -184,7 +187,7 @@ fn calls(world: &mut World, place: Place) -> Outcome {
             })?;
             let said = asked.hear(world, seconds(20))?;
             expect_named(&said, &format!("{call} in {words:?}"))?;
-            nobody(world)?;
+            world.expect_extinct(SOON)?;
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ use fullstop_core::report::{CageKind, Report, Taken};
 use fullstop_core::words::{Moment, Reason, Stream};
 use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, VERSION, What};
 use fullstop_store::{Log, Result, RunDir, Store, StoreError, World};
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -263,11 +264,7 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
             .iter()
             .map(|(key, value)| (key.clone().into(), value.clone().into()))
             .collect(),
-        cwd: spec
-            .cwd
-            .clone()
-            .or_else(|| std::env::current_dir().ok().map(Into::into))
-            .map(Into::into),
+        cwd: working_directory(spec).map(Into::into),
         plan: spec.plan.clone(),
         cage: spec.cage,
         cgroup: blueprint.cgroup().map(ToOwned::to_owned),
@@ -282,6 +279,13 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
             .map(|secret| (secret.name.clone(), secret.path.clone()))
             .collect(),
     }
+}
+
+/// Whoever restarts the run may stand elsewhere.
+fn working_directory(spec: &Spec) -> Option<OsString> {
+    let given = spec.cwd.clone();
+    let absolute = std::path::absolute(given.as_deref().unwrap_or(OsStr::new(".")));
+    absolute.map(OsString::from).ok().or(given)
 }
 
 /// Where a guard stands: its orphans end up with somebody above it.
