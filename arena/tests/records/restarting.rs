@@ -171,7 +171,7 @@ fn too_late(world: &mut World, place: Place) -> Outcome {
 /// Whoever restarts a run may stand in another directory; the run does not follow.
 fn from_elsewhere(world: &mut World, place: Place) -> Outcome {
     let mut ready = Lines::create(world, "ready")?;
-    let top = world.dir().to_owned();
+    let top = world.dir();
     for dir in ["place", "elsewhere", "elsewhere/place"] {
         fs::create_dir(top.join(dir)).context(dir)?;
     }

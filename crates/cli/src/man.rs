@@ -1,6 +1,7 @@
 //! Man pages in roff, made from the grammar.
 
 use crate::grammar::{Command, DURATIONS, FULLSTOP, HELP, Opt};
+use fullstop::front::plain;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ pub fn file_name(command: &Command) -> String {
 
 /// Writes every page; returns how it failed, if it did.
 pub fn write_all(dir: &Path) -> Result<(), String> {
-    let why = |path: &Path, error| format!("cannot write {}: {error}", path.display());
+    let why = |path: &Path, error| format!("cannot write {}: {}", path.display(), plain(&error));
     fs::create_dir_all(dir).map_err(|error| why(dir, error))?;
     for command in FULLSTOP.all() {
         let path = dir.join(file_name(command));

@@ -2,6 +2,7 @@
 
 use super::held::own_cgroup_id;
 use super::procfs;
+use crate::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chmod, chmodat, open, openat, unlinkat};
 use rustix::io::Errno;
@@ -21,7 +22,8 @@ impl Site {
     /// Finds it, in unified and hybrid layouts alike: where it usually is, or else
     /// through mountinfo, which takes a while to read.
     pub fn find() -> Result<Site, String> {
-        let read = |path: &str| procfs::text(path).map_err(|error| format!("{path}: {error}"));
+        let read =
+            |path: &str| procfs::text(path).map_err(|error| format!("{path}: {}", plain(&error)));
         let own = read("/proc/self/cgroup")?;
         if let Some(usual) = USUAL.iter().find_map(|mount| at_usual(&own, mount)) {
             return Ok(Site(usual));

@@ -55,7 +55,8 @@ fn space(path: &Path) -> Finding {
     match statvfs(path) {
         Ok(stat) => room(path, &Room::of(&stat)),
         Err(errno) => {
-            let what = format!("cannot tell the space for {}: {errno}", path.display());
+            let why = plain(&errno.into());
+            let what = format!("cannot tell the space for {}: {why}", path.display());
             Finding::yellow(Area::State, "space", what, format!("df {}", path.display()))
         }
     }

@@ -153,7 +153,7 @@ fn prepare(
 ) -> Result<Made, String> {
     // Without it the orphans of the tree would go past us, and there is no proof.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .map_err(|errno| format!("cannot become a subreaper: {errno}"))?;
+        .map_err(|errno| cannot("become a subreaper")(errno.into()))?;
     let heard: Vec<Signal> = [Signal::TERM, Signal::INT, Signal::HUP]
         .into_iter()
         .filter(|&signal| !Origin::get().ignored(signal))
