@@ -75,6 +75,7 @@ fn sample(pid: i32) -> Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
     use std::process::{Child, Command, Stdio};
 
     const MS: Duration = Duration::from_millis(1);
@@ -107,14 +108,19 @@ mod tests {
     #[test]
     fn sleep_is_its_own_time() {
         let mut cat = Command::new("cat");
-        let sleeper = Killed(cat.stdin(Stdio::piped()).spawn().expect("a child"));
+        cat.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut sleeper = Killed(cat.spawn().expect("a child"));
         let pid = i32::try_from(sleeper.0.id()).expect("a pid");
+        // A program that starts may sleep on its way. Once it has answered, it sleeps
+        // only in its next read, from which nothing wakes it.
+        sleeper.0.stdin.as_mut().expect("a pipe").write_all(b"?").expect("to be heard");
+        sleeper.0.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("an answer");
         let asleep = || stat(pid).is_some_and(|stat| stat.state == 'S');
         while !asleep() {
             std::thread::yield_now();
         }
-        let begin = now();
         let mut own = OwnTime::of(pid);
+        let begin = now();
         while now().since(begin) < MS * 20 {
             std::thread::yield_now();
         }
