@@ -116,7 +116,7 @@ fn slow_motion(world: &mut World, place: Place, victim: Victim) -> Outcome {
         let launch = launch(place, Victim::Guard).before(&tracer);
         let run = launch.before(&["-e", &trace, "-e", &inject]).start(world, &COMMAND)?;
         let traced = || {
-            let is_run = |p: &Process| p.ppid == run.pid() && p.comm == "fullstop";
+            let is_run = |p: &Process| p.ppid == run.pid() && p.comm.starts_with("fullstop");
             world.survivors().into_iter().find(is_run).map(|process| process.pid)
         };
         ensure!(await_until(SOON, || traced().is_some()), "the tracer starts nothing");

@@ -114,7 +114,7 @@ fn start(world: &mut World, place: Place, fault: &str, options: &[&str]) -> Outc
 impl Traced {
     /// Waits until the tree stands, or the guard has ended without one.
     fn stands(&mut self, world: &World, ready: &mut Lines) -> Outcome<bool> {
-        let find = || children(self.run.pid()).into_iter().find(|p| p.comm == "fullstop");
+        let find = || children(self.run.pid()).into_iter().find(|p| p.comm.starts_with("fullstop"));
         let began =
             await_until(SOON, || find().is_some() || world.ended(&self.run.spawned).is_some());
         ensure!(began, "the tracer starts nothing");

@@ -272,7 +272,7 @@ fn behind_a_front(world: &mut World) -> Outcome {
     await_actor(&mut shell.tty, "sleep 61")?;
     let run = await_run(&mut shell.tty, "sleep 60")?;
     let front = Process::read(run.guard.ppid).context("no front")?;
-    ensure!(front.comm == "fullstop", "no front: {front}");
+    ensure!(front.comm == "fullstop-front", "no front: {front}");
     for _ in 0..5 {
         await_foreground(&mut shell.tty, "sleep 60")?;
         shell.tty.type_keys(CTRL_Z)?;

@@ -20,6 +20,7 @@ mod watch;
 mod window;
 
 use fail::{Fail, complain};
+use fullstop::front::hide_arguments_behind;
 use fullstop::{Ending, Order};
 use fullstop_cli::args::{self, Call, Man, UsageError};
 use fullstop_cli::{completions, help, man};
@@ -29,7 +30,12 @@ fullstop::entry!(start);
 
 fn start() {
     fullstop::init();
-    let done = match args::parse() {
+    let call = args::parse();
+    if let Ok(Call::Run(_) | Call::Start(_)) = call {
+        // What follows `run` or `start` is the command's, and is to be found there alone.
+        hide_arguments_behind(2);
+    }
+    let done = match call {
         Ok(Call::Run(options)) => run::run(*options).map(|ending| Ending::end(ending)),
         Ok(call) => other(call),
         Err(UsageError(why)) => Err(why.into()),

@@ -6,7 +6,7 @@ pub use crate::many::end_all_with_clock;
 pub use crate::offload::on_thread;
 pub use crate::send::Sender;
 pub use fullstop_cage::linux::{
-    Heard, Origin, Signals, die_of, own_group, stop_self_by, watch_parent,
+    Heard, Origin, Signals, die_of, hide_arguments_behind, own_group, stop_self_by, watch_parent,
 };
 pub use fullstop_cage::{cannot, plain};
 pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown};

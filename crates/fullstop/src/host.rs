@@ -6,6 +6,8 @@ use crate::readable::readable;
 use crate::stop::Silence;
 use fullstop_cage::linux::Held;
 use fullstop_keeper::commission::{self, Commission};
+use fullstop_keeper::name;
+use fullstop_store::Tag;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -29,7 +31,7 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 /// // … the program as it was.
 /// ```
 pub fn init() {
-    if std::env::args_os().next().is_some_and(|name| name == commission::NAME) {
+    if std::env::args_os().next().is_some_and(|name| name == name::GUARD) {
         commission::carry_out();
     }
     INITIALISED.store(true, Relaxed);
@@ -54,11 +56,14 @@ pub(crate) struct Recruit {
 }
 
 impl Recruit {
-    pub fn spawn(executable: &Path) -> Result<Recruit> {
+    /// Its command line tells the run, and no more; it is as long as a keeper's, which
+    /// this process's child will show there.
+    pub fn spawn(executable: &Path, run: &Tag) -> Result<Recruit> {
         let spawned = || -> io::Result<Recruit> {
             let (ours, theirs) = UnixStream::pair()?;
             let process = Command::new(executable)
-                .arg0(commission::NAME)
+                .arg0(name::GUARD)
+                .args([&run.to_string(), ""])
                 .stdin(Stdio::from(OwnedFd::from(theirs)))
                 .spawn()?;
             Ok(Recruit { line: Some(ours), process })

@@ -11,7 +11,7 @@ use fullstop_core::ladder::Ladder;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ground, HostPolicy, Secret};
 use fullstop_store::format::SpecFile;
-use fullstop_store::{GroupName, Output, Reserve, Stdin, StoreError, Streams, Text};
+use fullstop_store::{GroupName, Output, Reserve, Stdin, StoreError, Streams, Tag, Text};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl Needs {
         Ok(Needs {
             secrets: read_again(&spec)?,
             room: runs.store().reserve(run.id())?,
-            recruit: Recruit::spawn(&runs.keeper()?)?,
+            recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()))?,
         })
     }
 

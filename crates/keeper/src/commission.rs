@@ -8,11 +8,12 @@
 use crate::ending::FAILED;
 use crate::front::{HEAR_SIGNALS, WATCH_HOST, heard_signals};
 use crate::guard::{Post, guard};
+use crate::name;
 use crate::secret::wipe;
 use crate::sink::Sink;
 use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 use fullstop_cage::linux::{
-    Fork, Signals, fork, hold, leave, null_over, peer, shield, watch_process,
+    Fork, Signals, fork, hold, leave, null_over, peer, set_process_name, shield, watch_process,
 };
 use fullstop_cage::{cannot, plain};
 use fullstop_core::id::Id;
@@ -27,9 +28,6 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-
-/// The name under which this program is started for a commission.
-pub const NAME: &str = "fullstop-guard";
 
 /// What a host asks for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,6 +51,8 @@ pub struct Commission {
 
 /// Carries out a commission. Never returns.
 pub fn carry_out() -> ! {
+    // It was executed by another name (`/proc/self/exe`), under which `ps` would show it.
+    set_process_name(name::GUARD);
     let host = match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(host) => UnixStream::from(host),
         Err(_) => leave(FAILED.into()),

@@ -8,6 +8,7 @@
 
 use crate::ending::{Ending, FAILED};
 use crate::guard::{Post, guard};
+use crate::name;
 use crate::sink::Sink;
 use crate::spec::Spec;
 use crate::terminal::Terminal;
@@ -50,6 +51,7 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
     }
     let own = getpid().as_raw_pid();
     if own == 1 || has_children() {
+        name::take(name::FRONT, None);
         match fork(Signal::CHLD).map_err(cannot("fork the guard"))? {
             Fork::Parent(guard) => {
                 drop(hosts);
@@ -63,6 +65,7 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
             Fork::Child => hosts.extend(watch_parent(own).map_err(cannot(WATCH_HOST))?),
         }
     }
+    name::take(name::GUARD, None);
     let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;
     let post = Post { mask, signals, terminal, hosts, host: None };
     guard(spec, post)

@@ -17,6 +17,7 @@ mod keeper;
 mod ledger;
 mod lifeline;
 mod living;
+pub mod name;
 mod notes;
 mod screen;
 mod secret;

@@ -8,7 +8,7 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::{Report, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_store::{GroupName, Streams, Text};
+use fullstop_store::{GroupName, Store, Streams, Tag, Text};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -135,6 +135,12 @@ impl HostPolicy {
 }
 
 impl Spec {
+    /// The run's id, and where its record is kept or would be.
+    pub fn tag(&self) -> Option<Tag> {
+        let usual = || Store::default_path().ok();
+        Some(Tag::new(&self.id, &self.store.clone().or_else(usual)?))
+    }
+
     /// Argument and environment strings as the kernel takes them. Nothing can hold
     /// a NUL here: it all came from a command line or the environment.
     pub fn kernel_argv(&self) -> Vec<CString> {

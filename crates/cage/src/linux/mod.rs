@@ -32,6 +32,7 @@ mod storm;
 mod syscall;
 #[cfg(test)]
 mod testing;
+mod title;
 mod view;
 mod wait;
 
@@ -46,7 +47,7 @@ pub use held::{Held, watch_parent, watch_process};
 pub use holders::holders;
 pub use identity::{glance, identify};
 pub use lock::{is_locked, try_lock};
-pub use origin::{Origin, disguise};
+pub use origin::Origin;
 pub use own_time::OwnTime;
 pub use peer::{Peer, peer};
 pub use procfs::is_usable as is_proc_usable;
@@ -55,5 +56,6 @@ pub use remains::{Clues, Marked, Remains, cgroup_of, last_born, members};
 pub use scheduling::ask_for_short_turns;
 pub use secret::secret;
 pub use signals::{Heard, Mask, Signals, die_of, hold, leave, set_ignored, shield, stop_self_by};
+pub use title::{hide_arguments_behind, set_command_line, set_process_name};
 pub use view::{Process, below, inside};
 pub use wait::{Change, Waited, has_children, wait_any, wait_for};

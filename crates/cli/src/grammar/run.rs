@@ -164,7 +164,9 @@ const ENVIRONMENT: Section = Section {
     heading: "Environment",
     options: &[
         Opt::with("cwd", "DIR", Kind::Directory, "run COMMAND there"),
-        Opt::with("env", "K=V", Kind::Assignment, "set a variable").repeats(),
+        Opt::with("env", "K=V", Kind::Assignment, "set a variable")
+            .more(" (for secrets see --secret-fd)")
+            .repeats(),
         Opt::with("unset-env", "K", Kind::Variable, "remove one").repeats(),
         Opt::flag("clear-env", "start from an empty environment"),
     ],

@@ -12,7 +12,7 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec};
-use fullstop_store::{Reply, Stdin, Streams};
+use fullstop_store::{Reply, Stdin, Streams, Tag};
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
 
@@ -52,8 +52,10 @@ impl Command {
         let (plan, streams) = self.fit_for(ground)?;
         let secrets = read_secrets(self.secrets).await?;
         let env = without(self.env, &secrets);
+        let id = new_id();
+        let recruit = Recruit::spawn(&runs.keeper()?, &Tag::new(&id, runs.path()))?;
         let commission = Commission {
-            id: new_id(),
+            id,
             generation: 1,
             plan,
             name: self.name,
@@ -69,7 +71,7 @@ impl Command {
             streams,
             secrets,
         };
-        commission_run(&runs, Recruit::spawn(&runs.keeper()?)?, commission).await
+        commission_run(&runs, recruit, commission).await
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.

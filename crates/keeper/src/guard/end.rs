@@ -4,16 +4,16 @@ use super::Guard;
 use crate::capture::Draining;
 use crate::ending::Ending;
 use crate::engine::{Engine, timespec};
-use crate::keeper::NAME;
 use crate::ledger::SETTLED;
 use crate::lifeline::Outcome;
 use crate::living::name_living;
+use crate::name;
 use crate::notes::Notes;
 use crate::spec::Loudness;
 use crate::unshown::name_unshown;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
-    Fork, Held, LinuxCage, disguise, fork, has_children, hold, leave, now, null_over,
+    Fork, Held, LinuxCage, fork, has_children, hold, leave, now, null_over,
 };
 use fullstop_core::machine::{Input, Leader, Rest, State};
 use fullstop_core::report::{CageKind, Report, Verdict};
@@ -110,7 +110,7 @@ impl Guard<'_> {
             return;
         }
         let _ = rustix::process::setsid();
-        disguise(NAME);
+        name::take(name::KEEPER, self.spec.tag().as_ref());
         null_over(&[0, 1, 2]);
         self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.terminal = None;

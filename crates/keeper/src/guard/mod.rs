@@ -13,6 +13,7 @@ use crate::engine::{BLIND_NAP, timespec};
 use crate::keeper::{Inheritance, keep};
 use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
+use crate::name;
 use crate::notes::Notes;
 use crate::sink::Sink;
 use crate::spec::{Ground, Loudness, Secret, Spec, cgroup_name};
@@ -117,6 +118,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let bell = Bell::new().map_err(cannot("make a wake-up (eventfd)"))?;
     let notes = Notes::new();
     let ledger = open_ledger(spec, &blueprint, &notes)?;
+    name::show(name::GUARD, spec.tag().as_ref());
     let ((mut capture, ends), forked) = match split(spec, ledger.as_ref()) {
         Ok(done) => done,
         // A run that never began leaves no trace.

@@ -3,11 +3,10 @@
 //! It waits until the command runs. Ending what others have left may take a while,
 //! and a guard must hear, so a child does it; a run that is over does it itself.
 
+use crate::name;
 use crate::spec::Spec;
 use crate::sweep::{self, Mode};
-use fullstop_cage::linux::{
-    Fork, Held, close_all_but, disguise, fork, leave, now, null_over, wait_for,
-};
+use fullstop_cage::linux::{Fork, Held, close_all_but, fork, leave, now, null_over, wait_for};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
 use fullstop_store::Store;
@@ -88,7 +87,7 @@ fn send(spec: &Spec) -> Option<Held> {
             let path = store.path().to_owned();
             drop(store);
             let _ = rustix::process::setsid();
-            disguise("fullstop-sweep");
+            name::take(name::SWEEP, None);
             null_over(&[0, 1, 2]);
             // Among them the lock of a run that is none of its business.
             close_all_but(&[]);

@@ -1,7 +1,7 @@
 //! From the fork to a command that runs on its own.
 
 use super::output::Idling;
-use super::{Keeper, NAME, Pause, Told};
+use super::{Keeper, Pause, Told};
 use crate::capture::{Capture, Ends};
 use crate::control::Control;
 use crate::ending::FAILED;
@@ -10,12 +10,13 @@ use crate::feed::Feed;
 use crate::front::HEAR_SIGNALS;
 use crate::ledger::{Ledger, SETTLED};
 use crate::lifeline::{Bell, Lifeline, Outcome, ToGuard};
+use crate::name;
 use crate::notes::Notes;
 use crate::spec::{Ground, Loudness, Secret, Spec};
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
     Blueprint, Held, LinuxCage, Mask, Origin, Signals, ask_for_short_turns, candidates,
-    close_all_but, disguise, leave, now, null_over, raise_descriptor_limit, secret,
+    close_all_but, leave, now, null_over, raise_descriptor_limit, secret,
 };
 use fullstop_cage::{Command, Source, cannot, plain};
 use fullstop_core::clocks::Clocks;
@@ -241,7 +242,7 @@ impl Keeper<'_> {
         // From here on the command is on its own, and so are we.
         let _ = rustix::process::setsid();
         let woken = self.forget_the_group();
-        disguise(NAME);
+        name::take(name::KEEPER, self.spec.tag().as_ref());
         self.let_go();
         self.spec.secrets.drain(..).for_each(Secret::wipe);
         raise_descriptor_limit();

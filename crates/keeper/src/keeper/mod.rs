@@ -28,8 +28,6 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// The name it goes by, as long as the kernel allows.
-pub const NAME: &str = "fullstop-keeper";
 /// How often a guard that shows a stop under way hears of it.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// How often the members are then written down; only a cage without a cgroup needs it.
