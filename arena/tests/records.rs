@@ -26,6 +26,7 @@ mod records {
     pub mod stopping;
     pub mod strangers;
     pub mod sweeping;
+    pub mod titles;
     pub mod worlds;
 }
 
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             records::groups::register,
             records::disk::register,
             records::scarce::register,
+            records::titles::register,
             records::crowd::register,
             records::chaos::register,
         ] {
