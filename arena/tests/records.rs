@@ -17,6 +17,7 @@ mod records {
     pub mod desk;
     pub mod disk;
     pub mod groups;
+    pub mod ids;
     pub mod looking;
     pub mod ready;
     pub mod restarting;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
             records::disk::register,
             records::scarce::register,
             records::titles::register,
+            records::ids::register,
             records::crowd::register,
             records::chaos::register,
         ] {

@@ -11,6 +11,7 @@ mod control;
 mod ending;
 mod engine;
 mod feed;
+mod fresh_id;
 mod front;
 mod guard;
 mod keeper;
@@ -28,6 +29,7 @@ mod terminal;
 mod unshown;
 
 pub use ending::Ending;
+pub use fresh_id::fresh_id;
 pub use front::run;
 pub use living::name_living;
 pub use secret::wipe;

@@ -62,6 +62,11 @@ impl StoreError {
         matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether what was to be made is there already.
+    pub fn is_taken(&self) -> bool {
+        self.os_error().is_some_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
+    }
+
     /// Whether there was no room on the disk, or no more that we may use.
     pub fn is_full(&self) -> bool {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];

@@ -7,11 +7,9 @@ use crate::offload::offload;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::secret::{self, SecretFile};
-use crate::status::unix_ms;
-use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_keeper::commission::Commission;
-use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec};
+use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec, fresh_id};
 use fullstop_store::{Reply, Stdin, Streams, Tag};
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
@@ -52,7 +50,7 @@ impl Command {
         let (plan, streams) = self.fit_for(ground)?;
         let secrets = read_secrets(self.secrets).await?;
         let env = without(self.env, &secrets);
-        let id = new_id();
+        let id = fresh_id();
         let recruit = Recruit::spawn(&runs.keeper()?, &Tag::new(&id, runs.path()))?;
         let commission = Commission {
             id,
@@ -83,7 +81,7 @@ impl Command {
         }
         let secrets = self.secrets.iter().map(SecretFile::read).collect::<Result<Vec<_>>>()?;
         Ok(fullstop_keeper::run(Spec {
-            id: new_id(),
+            id: fresh_id(),
             name: self.name,
             group: self.group,
             generation: 1,
@@ -156,11 +154,4 @@ fn check_name(name: Option<&str>) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn new_id() -> Id {
-    let mut chance = [0; 8];
-    // Where the kernel has no chance to give, the time alone must do.
-    let _ = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::NONBLOCK);
-    Id::new(unix_ms(), u64::from_ne_bytes(chance))
 }

@@ -5,6 +5,7 @@
 
 mod end;
 mod hearing;
+mod opening;
 mod sweeper;
 
 use crate::capture::{Capture, Ends};
@@ -16,7 +17,7 @@ use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
 use crate::name;
 use crate::notes::Notes;
 use crate::sink::Sink;
-use crate::spec::{Ground, Loudness, Secret, Spec, cgroup_name};
+use crate::spec::{Ground, Loudness, Secret, Spec};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
     Blueprint, Change, Fork, Held, Mask, OwnTime, Signals, Waited, ask_for_short_turns,
@@ -27,6 +28,7 @@ use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, Reason};
+use opening::open_ledger;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{getpid, set_child_subreaper};
@@ -113,11 +115,10 @@ fn split(spec: &Spec, ledger: Option<&Ledger>) -> Result<((Option<Capture>, Ends
 
 fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     let Post { mask, signals, terminal, hosts, host } = post;
-    let blueprint = Blueprint::new(spec.cage, &cgroup_name(&spec.id));
     let (ours, theirs) = Lifeline::pair().map_err(cannot("make the lifeline (socketpair)"))?;
     let bell = Bell::new().map_err(cannot("make a wake-up (eventfd)"))?;
     let notes = Notes::new();
-    let ledger = open_ledger(spec, &blueprint, &notes)?;
+    let (blueprint, ledger) = open_ledger(spec, notes.started_at)?;
     name::show(name::GUARD, spec.tag().as_ref());
     let ((mut capture, ends), forked) = match split(spec, ledger.as_ref()) {
         Ok(done) => done,
@@ -200,25 +201,6 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
 
 /// A run in the foreground goes on without a record; one that nobody could find
 /// again does not begin.
-fn open_ledger(
-    spec: &Spec,
-    blueprint: &Blueprint,
-    notes: &Notes,
-) -> Result<Option<Ledger>, String> {
-    match Ledger::open(spec, blueprint, notes.started_at) {
-        Ok(ledger) => Ok(Some(ledger)),
-        Err(error)
-            if spec.ground == Ground::Front && spec.group.is_none() && !spec.streams.captures() =>
-        {
-            if spec.loudness > Loudness::Quiet {
-                say!("{error}; this run has no record, and ps will not show it");
-            }
-            Ok(None)
-        }
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 impl Guard<'_> {
     /// The command's descriptors are the command's alone; only stderr is kept.
     fn let_go(&self) {
