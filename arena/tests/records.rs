@@ -14,6 +14,7 @@ mod records {
     pub mod around;
     pub mod chaos;
     pub mod crowd;
+    pub mod descriptors;
     pub mod desk;
     pub mod disk;
     pub mod groups;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
             records::scarce::register,
             records::titles::register,
             records::ids::register,
+            records::descriptors::register,
             records::crowd::register,
             records::chaos::register,
         ] {

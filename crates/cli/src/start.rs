@@ -3,7 +3,7 @@
 use crate::fail::{Fail, complain};
 use crate::print::{json_line, tell, try_print};
 use crate::run::command;
-use fullstop::{Run, Runs, blocking};
+use fullstop::{Command, Run, Runs, blocking};
 use fullstop_cli::args::{StartOptions, WaitReady};
 use std::ffi::OsStr;
 
@@ -16,7 +16,7 @@ pub fn start(options: StartOptions) -> Result<(), Fail> {
     if let Some(report) = run_options.report.take() {
         run_options.report = Some(std::path::absolute(report)?.into());
     }
-    let command = command(run_options)?;
+    let command = options.keep_fds.into_iter().fold(command(run_options)?, Command::keep_fd);
     let run = blocking::wait(async {
         let run = command.start().await?;
         if let Some(WaitReady { ready, timeout }) = &options.wait_ready {

@@ -69,6 +69,8 @@ impl Needs {
             streams: in_the_background(spec.streams, &spec.plan.ladder),
             plan: spec.plan,
             secrets: self.secrets,
+            // Whoever had them open for the first generation is gone.
+            keep_fds: Vec::new(),
         };
         commission_run(runs, self.recruit, commission).await
     }

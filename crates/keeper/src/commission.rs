@@ -13,19 +13,20 @@ use crate::secret::wipe;
 use crate::sink::Sink;
 use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 use fullstop_cage::linux::{
-    Fork, Signals, fork, hold, leave, null_over, peer, set_process_name, shield, watch_process,
+    Fork, Signals, close_all_but, fork, hold, leave, null_over, peer, set_process_name, shield,
+    watch_process,
 };
 use fullstop_cage::{cannot, plain};
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::Wanted;
 use fullstop_core::signal::Signal;
-use fullstop_store::{Reply, Streams, Text};
+use fullstop_store::{Reply, Stdin, Streams, Text};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -47,6 +48,9 @@ pub struct Commission {
     pub ground: Ground,
     pub streams: Streams,
     pub secrets: Vec<Secret>,
+    /// The caller's descriptors from 3 on that a run in the background keeps.
+    #[serde(default)]
+    pub keep_fds: Vec<RawFd>,
 }
 
 /// Carries out a commission. Never returns.
@@ -104,7 +108,14 @@ fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
 /// Returns in the process that was started; the guard is its child.
 fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
     let line: OwnedFd = host.try_clone().map_err(cannot("hold the line to the host"))?.into();
+    let kept = kept_descriptors(&commission);
     let mut spec = spec(commission)?;
+    if spec.ground == Ground::Back {
+        // A script's lock is not to be held by what it leaves in the background.
+        let ours = [host.as_raw_fd(), line.as_raw_fd()].into_iter();
+        let report = spec.report.as_ref().map(Sink::descriptor);
+        close_all_but(&ours.chain(report).chain(kept).collect::<Vec<_>>());
+    }
     match fork(Signal::CHLD).map_err(cannot("fork the guard"))? {
         Fork::Parent(_) => return Ok(()),
         Fork::Child => {}
@@ -124,6 +135,18 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
     };
     let post = Post { mask, signals, terminal: None, hosts, host: Some(line) };
     guard(&mut spec, post).map(|_| ())
+}
+
+/// Those that are to be kept, and the one that the command's stdin is opened by: a shell
+/// says `/dev/fd/63` for `<(…)`.
+fn kept_descriptors(commission: &Commission) -> Vec<RawFd> {
+    let mut kept = commission.keep_fds.clone();
+    if let Stdin::File(path) = &commission.streams.stdin {
+        let path = path.0.to_str().unwrap_or_default();
+        let number = ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|dir| path.strip_prefix(dir));
+        kept.extend(number.and_then(|number| number.parse::<RawFd>().ok()));
+    }
+    kept
 }
 
 fn spec(commission: Commission) -> Result<Spec, String> {

@@ -48,6 +48,13 @@ fn close_between(first: RawFd, last: RawFd) {
     }
 }
 
+/// Whether a program that is executed by this process finds this descriptor open.
+pub fn is_inheritable(fd: RawFd) -> bool {
+    // SAFETY: asking for flags touches no memory.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+    flags >= 0 && flags & libc::FD_CLOEXEC == 0
+}
+
 /// How many may be held at once, with as much room for everything else.
 pub fn room_for_descriptors() -> usize {
     const AT_LEAST: u64 = 8;

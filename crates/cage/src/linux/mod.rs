@@ -38,7 +38,9 @@ mod wait;
 
 pub use cage::{Blueprint, LinuxCage};
 pub use clock::now;
-pub use descriptors::{close_all_but, null_over, raise_descriptor_limit, room_for_descriptors};
+pub use descriptors::{
+    close_all_but, is_inheritable, null_over, raise_descriptor_limit, room_for_descriptors,
+};
 pub use entry::fill_standard_descriptors;
 pub use file_changes::FileChanges;
 pub use fork::{Fork, fork};

@@ -8,6 +8,7 @@ use fullstop::{
     Fit, HostPolicy, Key, Ladder, Loudness, OnExit, Signal, Size, Stdin, Stream, Wanted,
 };
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// What was asked for. Runs are named as they were typed: an id, the beginning
@@ -92,6 +93,8 @@ pub enum EnvChange {
 pub struct StartOptions {
     pub run: RunOptions,
     pub wait_ready: Option<WaitReady>,
+    /// Descriptors of the caller's that the command keeps.
+    pub keep_fds: Vec<RawFd>,
     pub json: bool,
 }
 

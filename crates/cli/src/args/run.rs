@@ -30,11 +30,12 @@ pub fn run(mut words: Words<'_>) -> Read<Call> {
 pub fn start(mut words: Words<'_>) -> Read<Call> {
     // Whoever asks for a run in the background may go; the run was meant to stay.
     let mut run = RunOptions { on_host_exit: HostPolicy::Ignore, ..RunOptions::default() };
-    let (mut ready, mut timeout, mut json) = (None, None, false);
+    let (mut ready, mut timeout, mut keep_fds, mut json) = (None, None, Vec::new(), false);
     while let Some(option) = words.next()? {
         match option.long {
             "wait-ready" => ready = Some(readiness(words.value()?)?),
             "start-timeout" => timeout = Some(words.timeout(option)?),
+            "keep-fd" => keep_fds.push(words.number(option)?),
             "json" => json = true,
             _ => common(&mut words, option, &mut run)?,
         }
@@ -44,7 +45,8 @@ pub fn start(mut words: Words<'_>) -> Read<Call> {
     }
     let timeout = timeout.unwrap_or(START_TIMEOUT);
     let wait_ready = ready.map(|ready| WaitReady { ready, timeout });
-    Ok(Call::Start(Box::new(StartOptions { run: checked(run, words)?, wait_ready, json })))
+    let run = checked(run, words)?;
+    Ok(Call::Start(Box::new(StartOptions { run, wait_ready, keep_fds, json })))
 }
 
 fn common(words: &mut Words<'_>, option: &Opt, options: &mut RunOptions) -> Read<()> {

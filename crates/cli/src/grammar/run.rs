@@ -35,7 +35,7 @@ or QUIT sent to it stop the whole tree; when it returns, nothing is left.",
         },
         Section { heading: "Output", options: &[LOG, LOG_MAX, DRAIN_QUIET, DRAIN_MAX] },
         Section { heading: TERMINAL, options: &[PTY, SIZE, DETACH_KEYS] },
-        INPUT,
+        Section { heading: INPUT, options: &[STDIN, SECRET_FD] },
         ENVIRONMENT,
         Section {
             heading: "Telling",
@@ -84,7 +84,7 @@ COMMAND goes on until it exits or is stopped.",
         Section { heading: "Clocks", options: &[TIMEOUT, NO_OUTPUT_TIMEOUT, IDLE_TIMEOUT] },
         Section { heading: "Output", options: &[LOG_MAX, DRAIN_QUIET, DRAIN_MAX] },
         Section { heading: TERMINAL, options: &[PTY, SIZE] },
-        INPUT,
+        Section { heading: INPUT, options: &[STDIN, SECRET_FD, KEEP_FD] },
         ENVIRONMENT,
         Section { heading: "Telling", options: &[NAME, GROUP, REPORT, super::table::JSON] },
     ],
@@ -149,16 +149,16 @@ pub(super) const DETACH_KEYS: Opt =
          the first of them reaches COMMAND with the next key, or after a second",
     );
 
-const INPUT: Section = Section {
-    heading: "Input",
-    options: &[
-        Opt::with("stdin", "WHAT", Kind::Stdin, "where it reads from")
-            .more(": null, inherit, pipe (what others send), or a file"),
-        Opt::with("secret-fd", "NAME=FILE", Kind::NamedFile, "hand over what is in FILE")
-            .more(" on a descriptor, whose number is in the variable NAME")
-            .repeats(),
-    ],
-};
+const INPUT: &str = "Input";
+const STDIN: Opt = Opt::with("stdin", "WHAT", Kind::Stdin, "where it reads from")
+    .more(": null, inherit, pipe (what others send), or a file");
+const SECRET_FD: Opt =
+    Opt::with("secret-fd", "NAME=FILE", Kind::NamedFile, "hand over what is in FILE")
+        .more(" on a descriptor, whose number is in the variable NAME")
+        .repeats();
+const KEEP_FD: Opt = Opt::with("keep-fd", "N", Kind::Number, "leave this descriptor open for it")
+    .more("; all others of yours from 3 on are closed. A restart gets none")
+    .repeats();
 
 const ENVIRONMENT: Section = Section {
     heading: "Environment",

@@ -47,6 +47,7 @@ impl Command {
         }
         // Before anything is begun.
         runs.keeper()?;
+        self.check_descriptors()?;
         let (plan, streams) = self.fit_for(ground)?;
         let secrets = read_secrets(self.secrets).await?;
         let env = without(self.env, &secrets);
@@ -68,6 +69,7 @@ impl Command {
             ground,
             streams,
             secrets,
+            keep_fds: self.keep_fds,
         };
         commission_run(&runs, recruit, commission).await
     }

@@ -17,6 +17,7 @@ use fullstop_core::words::OnExit;
 use fullstop_keeper::HostPolicy;
 use fullstop_store::GroupName;
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use streams::Asked;
@@ -53,6 +54,7 @@ pub struct Command {
     idle: Option<Duration>,
     streams: Asked,
     secrets: Vec<SecretFile>,
+    keep_fds: Vec<RawFd>,
     on_exit: OnExit,
     on_host_exit: HostPolicy,
     cage: Wanted,
@@ -97,6 +99,7 @@ impl Command {
             idle: None,
             streams: Asked::default(),
             secrets: Vec::new(),
+            keep_fds: Vec::new(),
             on_exit: OnExit::Stop,
             on_host_exit: HostPolicy::Guess,
             cage: Wanted::Auto,

@@ -4,9 +4,11 @@
 use super::Command;
 use crate::error::{Error, Result};
 use crate::secret::SecretFile;
+use fullstop_cage::linux::is_inheritable;
 use fullstop_core::words::OnExit;
 use fullstop_keeper::Ground;
 use fullstop_store::{Drain, Fit, Output, Size, Stdin, Streams};
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -105,6 +107,28 @@ impl Command {
     pub fn secret_fd(mut self, name: impl Into<String>, file: impl Into<PathBuf>) -> Command {
         self.secrets.push(SecretFile { name: name.into(), path: file.into() });
         self
+    }
+
+    /// Leaves this descriptor of this program's open for a command in the background, which
+    /// gets none but its stdio otherwise. It must not close on exec. A restart, which has
+    /// another host, gets none.
+    #[must_use]
+    pub fn keep_fd(mut self, fd: RawFd) -> Command {
+        self.keep_fds.push(fd);
+        self
+    }
+
+    /// Whether the descriptors to be kept can be.
+    pub(super) fn check_descriptors(&self) -> Result<()> {
+        for &fd in &self.keep_fds {
+            if fd < 3 {
+                return unfit(&format!("--keep-fd {fd}: stdin, stdout and stderr are not kept"));
+            }
+            if !is_inheritable(fd) {
+                return unfit(&format!("--keep-fd {fd}: it is not open, or closes on exec"));
+            }
+        }
+        Ok(())
     }
 
     /// What the streams come to on this ground, or why they do not.
