@@ -19,6 +19,7 @@ mod records {
     pub mod disk;
     pub mod groups;
     pub mod ids;
+    pub mod lists;
     pub mod looking;
     pub mod ready;
     pub mod restarting;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         for register in [
             records::starting::register,
             records::ready::register,
+            records::lists::register,
             records::looking::register,
             records::stopping::register,
             records::again::register,

@@ -11,7 +11,7 @@ use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
-use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, What};
+use fullstop_store::format::{Event, Phase, RecordFile, What};
 use fullstop_store::{Result, RunDir, Standing, Store, StoreError};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -99,7 +99,7 @@ pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
 
 /// Ends one lost run; nothing, if somebody else is at it, or it is not lost.
 pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
-    let name = store.spec(id).ok().and_then(|spec| spec.name);
+    let name = store.record(id).ok().and_then(|record| record.name);
     let swept = |found| Some(Swept { id: id.clone(), name: name.clone(), found });
     match store.take_over(id) {
         Err(error) => swept(Found::LeftAlone { why: error.to_string() }),
@@ -180,8 +180,8 @@ impl Lost {
         if self.record.state.is_over() {
             return self.put_away(mode);
         }
-        let copied = |spec: SpecFile| spec.lock.is_some() && spec.lock != self.run.lock_inode();
-        if self.run.read_spec().is_ok_and(copied) {
+        let lock = self.record.lock.or_else(|| self.run.read_spec().ok()?.lock);
+        if lock.is_some() && lock != self.run.lock_inode() {
             let why = "its directory is a copy, whose lock says nothing".to_owned();
             return Found::LeftAlone { why };
         }

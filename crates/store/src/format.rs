@@ -113,6 +113,10 @@ pub struct RecordFile {
     #[serde(default)]
     pub census: Vec<Identity>,
     pub started_at: u64,
+    /// The inode of the lock, as the spec has it. A record that has none was written before
+    /// a record could be read alone, and is read together with its spec.
+    #[serde(default)]
+    pub lock: Option<u64>,
     /// Once it is ended, released or stuck.
     #[serde(default)]
     pub report: Option<Report>,
@@ -138,6 +142,7 @@ impl RecordFile {
             leader: None,
             census: Vec::new(),
             started_at: spec.started_at,
+            lock: spec.lock,
             report: None,
         }
     }

@@ -3,6 +3,7 @@
 //! ```text
 //! $FULLSTOP_DIR (default: $XDG_STATE_HOME/fullstop, 0700)
 //!   runs/<id>/   spec.json  record.json  record.room  events.jsonl  lock  control.sock
+//!                while it is restarted: spec.json.old  record.json.old
 //!                out.log  err.log  tty.log, and their indexes
 //!   journal      a notice of every change of a run's state
 //!   live/<id>    the lock of an unfinished run, by a second name
@@ -16,6 +17,7 @@
 mod error;
 mod files;
 pub mod format;
+mod generations;
 mod groups;
 mod journal;
 mod log;

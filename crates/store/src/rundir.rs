@@ -3,6 +3,7 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, Phase, RecordFile, SpecFile};
+use crate::generations;
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
 use crate::room::{self, ROOM};
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -48,8 +49,10 @@ pub struct RunDir {
     dir: Dir,
     lock: File,
     joined: Option<Joined>,
-    /// What the generation before was asked to do, if there was one.
-    before: Option<Box<SpecFile>>,
+    /// The generation before this one, if there was one.
+    before: Option<u32>,
+    /// Files of the generation before may still be kept.
+    keeps_old: Cell<bool>,
     /// The state that the journal was last told.
     noticed: RefCell<Option<Phase>>,
 }
@@ -70,16 +73,16 @@ impl RunDir {
     }
 
     fn new(id: &Id, root: Dir, dir: Dir, lock: File) -> RunDir {
-        let (id, noticed) = (id.clone(), RefCell::default());
-        RunDir { id, root, dir, lock, joined: None, before: None, noticed }
+        let (id, keeps_old, noticed) = (id.clone(), Cell::new(false), RefCell::default());
+        RunDir { id, root, dir, lock, joined: None, before: None, keeps_old, noticed }
     }
 
-    /// The same for a run that has been: what it was asked to do is kept, for the
-    /// case that its next generation never begins.
+    /// The same for a run that has been. Its files are kept until its next generation
+    /// runs, for the case that it never does.
     pub(crate) fn reclaim(id: &Id, root: Dir, dir: Dir) -> Result<RunDir> {
         let mut run = RunDir::claim(id, root, dir)?;
         match run.read_spec() {
-            Ok(spec) => run.before = Some(Box::new(spec)),
+            Ok(spec) => run.before = Some(spec.generation),
             Err(error) => return run.finish().and(Err(error)),
         }
         Ok(run)
@@ -98,7 +101,11 @@ impl RunDir {
         let ours = try_lock(lock.as_fd(), SWEEP).map_err(why)?
             && !is_locked(lock.as_fd(), LIVE).map_err(why)?
             && is_at(&root, &listing(id), &lock);
-        Ok(ours.then(|| RunDir::new(id, root, dir, lock)))
+        Ok(ours.then(|| {
+            let run = RunDir::new(id, root, dir, lock);
+            run.keeps_old.set(true);
+            run
+        }))
     }
 
     pub fn id(&self) -> &Id {
@@ -130,14 +137,17 @@ impl RunDir {
         (&self.dir.fd, LOCK)
     }
 
+    /// Writes down what was asked for. Of a later generation this is the beginning, and
+    /// its first record comes with it. A first one has no record before it has lived for a
+    /// moment, and is read by its spec until then.
     pub fn write_spec(&self, spec: &SpecFile) -> Result<()> {
         // There is nobody who could read a new one half written: it is not listed
         // without a keeper, and a keeper has it.
         if spec.generation == 1 {
-            self.dir.write_new(SPEC, spec)
-        } else {
-            self.dir.replace(SPEC, spec)
+            return self.dir.write_new(SPEC, spec);
         }
+        self.keeps_old.set(true);
+        generations::begin(&self.dir, spec)
     }
 
     /// Writes the record, and tells whoever reads the journal if the state is another
@@ -148,6 +158,9 @@ impl RunDir {
                 room::write(&self.dir, record).map_err(|_| error)?;
             }
             other => other?,
+        }
+        if record.state != Phase::Starting && self.before.is_some() && self.keeps_old.take() {
+            generations::forget(&self.dir);
         }
         if self.noticed.borrow().as_ref() != Some(&record.state) {
             let notice = Notice::new(&self.id, record.generation, record.state.word());
@@ -179,16 +192,16 @@ impl RunDir {
 
     /// The generation before this one; zero, if it is the first.
     pub fn generation_before(&self) -> u32 {
-        self.before.as_ref().map_or(0, |before| before.generation)
+        self.before.unwrap_or(0)
     }
 
     pub fn read_spec(&self) -> Result<SpecFile> {
-        self.dir.read(SPEC)
+        generations::read_spec(&self.dir)
     }
 
-    /// See [`read_record`].
+    /// See [`generations::read_record_surely`].
     pub fn read_record(&self) -> Result<RecordFile> {
-        read_record(&self.dir)
+        generations::read_record_surely(&self.dir)
     }
 
     /// One write, whole or not at all: what could not be written is tried again, and
@@ -247,6 +260,9 @@ impl RunDir {
         if !named && !is_at(&self.root, &listing(&self.id), &self.lock) {
             return Ok(());
         }
+        if self.keeps_old.take() {
+            generations::settle(&self.dir);
+        }
         if let Some(joined) = self.joined.take() {
             joined.leave(&self.root);
         }
@@ -265,7 +281,9 @@ impl RunDir {
     /// predecessor, if it had one.
     pub fn abandon(mut self) {
         if let Some(before) = self.before.take() {
-            let _ = self.dir.replace(SPEC, &before);
+            if self.keeps_old.take() {
+                generations::undo(&self.dir, before);
+            }
             let _ = self.finish();
             return;
         }
@@ -378,20 +396,6 @@ pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
     // A line that cannot be read is one line less, and hides no other.
     let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
     Ok((events, from + whole as u64))
-}
-
-/// How a run stands by its record, or as far as its spec tells: a run that has just
-/// begun has no record yet, a generation that has just begun only that of the last.
-pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
-    let spec: Result<SpecFile> = dir.read(SPEC);
-    match (dir.read::<RecordFile>(RECORD), spec) {
-        (Ok(record), Ok(spec)) if spec.generation > record.generation => {
-            Ok(RecordFile::first(spec))
-        }
-        (Ok(record), _) => Ok(record),
-        (Err(error), Ok(spec)) if error.is_missing() => Ok(RecordFile::first(spec)),
-        (Err(error), _) => Err(error),
-    }
 }
 
 /// One that somebody has taken off the list lives on if its lock is held. (Whoever

@@ -3,10 +3,11 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, RecordFile, SpecFile};
+use crate::generations;
 use crate::journal::{JOURNAL, JournalReader};
 use crate::log::{LogReader, Piece};
 use crate::room::{self, Reserve};
-use crate::rundir::{self, LOCK, RECORD, RunDir, SPEC, Standing};
+use crate::rundir::{self, LOCK, RECORD, RunDir, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
@@ -218,9 +219,9 @@ impl Store {
         Ok(ids)
     }
 
-    /// How a run stands by its record, or as far as its spec tells.
+    /// How a run stands, by its record alone; by its spec, if it has none yet.
     pub fn record(&self, id: &Id) -> Result<RecordFile> {
-        rundir::read_record(&self.run(id)?)
+        generations::read_record(&self.run(id)?)
     }
 
     /// The last record that was written, whatever has begun since.
@@ -229,7 +230,7 @@ impl Store {
     }
 
     pub fn spec(&self, id: &Id) -> Result<SpecFile> {
-        self.run(id)?.read(SPEC)
+        generations::read_spec(&self.run(id)?)
     }
 
     /// The events of a run, from an offset on; a torn last line waits for its end.

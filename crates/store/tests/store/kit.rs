@@ -115,8 +115,13 @@ pub fn record(id: &Id, state: Phase) -> RecordFile {
         leader: None,
         census: Vec::new(),
         started_at: EPOCH_MS,
+        lock: Some(4711),
         report: None,
     }
+}
+
+fn named(id: &Id, name: Option<&str>, state: Phase) -> RecordFile {
+    RecordFile { name: name.map(str::to_owned), ..record(id, state) }
 }
 
 pub fn event(id: &Id, at: u64) -> Event {
@@ -127,14 +132,15 @@ pub fn event(id: &Id, at: u64) -> Event {
 pub fn begin(store: &Store, id: &Id, name: Option<&str>) -> RunDir {
     let run = store.create(id).expect("a run directory");
     run.write_spec(&spec(id, name)).expect("a spec");
-    run.write_record(&record(id, Phase::Running)).expect("a record");
+    run.write_record(&named(id, name, Phase::Running)).expect("a record");
     run
 }
 
 /// A run that is over.
 pub fn live_and_end(store: &Store, id: &Id, name: Option<&str>) {
     let mut run = begin(store, id, name);
-    run.write_record(&record(id, Phase::Ended { reason: Reason::Exited })).expect("a record");
+    let over = Phase::Ended { reason: Reason::Exited };
+    run.write_record(&named(id, name, over)).expect("a record");
     run.finish().expect("finished");
 }
 

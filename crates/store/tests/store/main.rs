@@ -7,6 +7,7 @@ mod finding;
 mod fixtures;
 mod formats;
 mod frames;
+mod generations;
 mod groups;
 mod journal;
 mod kit;

@@ -1,0 +1,121 @@
+//! What it costs to list runs and to find one, in bytes read and in system calls: what is
+//! shown is paid for, and nothing else.
+
+use std::fs;
+use std::path::PathBuf;
+
+use arena::{Context, Ended, Need, Outcome, Registry, World, await_until, ensure, seconds};
+
+use super::desk::{
+    QUIET, Said, all_clean, ask_program, ask_with, dir, expect_gone, nobody, read_json, record,
+    say, start, tell, who,
+};
+use crate::kit::{ANYWHERE, EVERYWHERE, Lines, Place, SOON, add, text};
+
+pub fn register(registry: &mut Registry) {
+    let strace = [Need::Program("strace")];
+    add(registry, "lists::ps-reads-no-environment", &ANYWHERE, &strace, no_environment);
+    add(registry, "lists::restart-cut-short", &EVERYWHERE, &strace, cut_short);
+}
+
+/// What a command has asked of the kernel.
+#[derive(Debug)]
+struct Cost {
+    said: Said,
+    /// What it has read of them.
+    bytes: usize,
+}
+
+/// Gives a command, and counts what it looks at in the state directory.
+fn count(world: &mut World, place: Place, words: &[&str]) -> Outcome<Cost> {
+    const CALLS: &str = "trace=open,openat,read,pread64,stat,lstat,newfstatat,statx,fstat,fcntl";
+    let (program, log) = (text(world.fullstop()), world.out().join("counted"));
+    let asked = ask_program(world, place, "strace", words, |command| {
+        command.args(["-f", "-qqq", "-y", "-e", CALLS, "-o", &text(&log)]);
+        command.arg(program).args(words);
+    })?;
+    let said = asked.hear(world, seconds(60))?;
+    let calls = fs::read_to_string(&log).context("calls")?;
+    let state = text(world.state());
+    let ours: Vec<&str> = calls.lines().filter(|line| line.contains(&state)).collect();
+    let read = |line: &&str| {
+        let is_read = line.contains(" read(") || line.contains(" pread64(");
+        let length = line.rsplit_once("= ").and_then(|(_, length)| length.parse::<usize>().ok());
+        length.filter(|_| is_read).unwrap_or(0)
+    };
+    Ok(Cost { said, bytes: ours.iter().map(read).sum() })
+}
+
+/// Every run has 100 KB of environment, which `ps` does not show.
+fn no_environment(world: &mut World, place: Place) -> Outcome {
+    const RUNS: usize = 20;
+    let _never = Lines::create(world, "never")?;
+    let cage = place.cage.to_string();
+    let words = ["start", "--cage", &cage, "--", "sh", "-c", QUIET];
+    for _ in 0..RUNS {
+        let large = "x".repeat(100_000);
+        let asked = ask_with(world, place, &words, |command| {
+            command.env("LARGE", large);
+        })?;
+        let said = asked.hear(world, seconds(20))?;
+        said.expect(0)?;
+        who(world, said.out.trim_end())?;
+    }
+    let cost = count(world, place, &["ps", "--json"])?;
+    cost.said.expect(0)?;
+    let listed = cost.said.json()?;
+    let listed = listed.as_array().context("no list")?;
+    ensure!(listed.len() == RUNS, "{} runs are listed", listed.len());
+    ensure!(listed.iter().all(|run| run["state"] == "running"), "not all of them run");
+    ensure!(cost.bytes > 0 && cost.bytes < RUNS * 4096, "ps has read {} bytes", cost.bytes);
+    say(world, place, &["kill", "--all"])?.expect(0)?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// A restart that is killed at any of the calls by which it becomes the next generation.
+/// What is left is the record of one generation with the spec of the same one, and it can
+/// be restarted.
+fn cut_short(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let program = text(world.fullstop());
+    let cuts = ["linkat:1", "linkat:2", "linkat:3", "renameat:1", "renameat:2", "renameat:3"];
+    for cut in cuts {
+        let (call, time) = cut.split_once(':').context("a cut")?;
+        let before = who(world, &id)?;
+        let generation = record(world, &id)?["generation"].as_u64().context("a generation")?;
+        let asked = ask_program(world, place, "strace", &["restart"], |command| {
+            let fault = format!("inject={call}:signal=KILL:when={time}");
+            command.args(["-f", "-qqq", "-o", "/dev/null", "-e", &fault]);
+            command.args([&program, "restart", &id]);
+        })?;
+        let said = asked.hear(world, seconds(30))?;
+        // The last one is of a keeper that has told of the birth already.
+        ensure!(cut == "renameat:3" || said.ended != Ended::Code(0), "{cut}: nobody was killed");
+        expect_gone(&before.leader, SOON)?;
+        // A keeper that outlives its guard, or a guard its keeper, ends the run.
+        let settled = || {
+            let _ = say(world, place, &["sweep"]);
+            super::desk::live_ids(world).is_empty() && world.expect_extinct(SOON).is_ok()
+        };
+        ensure!(await_until(SOON, settled), "{cut}: it is not settled");
+        let (record, spec) = (record(world, &id)?, read_json(&spec_path(world, &id))?);
+        let now = record["generation"].as_u64().context("a generation")?;
+        ensure!(spec["generation"] == now, "{cut}: spec {} with {now}", spec["generation"]);
+        ensure!(now == generation || now == generation + 1, "{cut}: {generation}, then {now}");
+        ensure!(!record["report"].is_null(), "{cut}: no report in {record}");
+        let left = super::desk::names(&dir(world, &id));
+        let odd = left.iter().find(|name| name.contains(".json."));
+        ensure!(odd.is_none(), "{cut}: it has left {left:?}");
+        tell(world, place, &["restart", &id])?;
+        let again = super::desk::record(world, &id)?["generation"].as_u64();
+        ensure!(again == Some(now + 1), "{cut}: {again:?} after {now}");
+    }
+    tell(world, place, &["stop", &id])?;
+    all_clean(world)
+}
+
+fn spec_path(world: &World, id: &str) -> PathBuf {
+    dir(world, id).join("spec.json")
+}

@@ -1,0 +1,134 @@
+//! From one generation to the next: a kill at any instant leaves a record and its own spec.
+
+use crate::kit::{Home, begin, id, live_and_end, names, record, spec};
+use fullstop_core::words::Reason;
+use fullstop_store::format::{Phase, RecordFile, SpecFile};
+use fullstop_store::{RunDir, Standing};
+use std::fs;
+
+const OLD: [&str; 2] = ["spec.json.old", "record.json.old"];
+
+fn second() -> SpecFile {
+    SpecFile { generation: 2, lock: Some(4712), ..spec(&id(1), None) }
+}
+
+/// A run whose second generation has just been written down.
+fn restarted() -> (Home, RunDir) {
+    let home = Home::new();
+    live_and_end(&home, &id(1), None);
+    let run = home.reclaim(&id(1)).expect("claimed");
+    run.write_spec(&second()).expect("written");
+    (home, run)
+}
+
+fn generations(home: &Home) -> (u32, u32) {
+    let (record, spec) = (home.record(&id(1)).expect("a record"), home.spec(&id(1)));
+    (record.generation, spec.expect("a spec").generation)
+}
+
+/// What a sweep does with one that is over: it takes it over, and puts it away.
+fn sweep(home: &Home) {
+    let mut run = home.take_over(&id(1)).expect("asked").expect("lost");
+    run.finish().expect("finished");
+}
+
+fn expect_tidy(home: &Home) {
+    let left = names(home, &format!("runs/{}", id(1)));
+    assert_eq!(left, ["record.json", "spec.json"]);
+}
+
+/// The states in which a kill can leave the directory, from the last to the first.
+#[test]
+fn a_kill_at_any_instant_leaves_a_pair_that_fits() {
+    type Cut = fn(&Home);
+    fn put_back(home: &Home, name: &str) {
+        let dir = home.run_path(&id(1));
+        fs::copy(dir.join(format!("{name}.old")), dir.join(name)).expect("put back");
+    }
+    let cuts: [(&str, u32, Cut); 5] = [
+        ("after the record", 2, |_| ()),
+        ("before the record", 1, |home| put_back(home, "record.json")),
+        ("before the spec", 1, |home| {
+            put_back(home, "record.json");
+            put_back(home, "spec.json");
+        }),
+        ("before the record is kept", 1, |home| {
+            put_back(home, "record.json");
+            put_back(home, "spec.json");
+            fs::remove_file(home.run_path(&id(1)).join(OLD[1])).expect("removed");
+        }),
+        ("in the middle of an undoing", 1, |home| {
+            let dir = home.run_path(&id(1));
+            fs::rename(dir.join(OLD[1]), dir.join("record.json")).expect("renamed");
+        }),
+    ];
+    for (when, generation, cut) in cuts {
+        let (home, run) = restarted();
+        drop(run);
+        cut(&home);
+        assert_eq!(home.standing(&id(1)).expect("asked"), Standing::Lost, "{when}");
+        assert_eq!(generations(&home), (generation, generation), "{when}");
+        sweep(&home);
+        assert_eq!(generations(&home), (generation, generation), "{when}");
+        expect_tidy(&home);
+    }
+}
+
+#[test]
+fn one_that_runs_forgets_the_generation_before() {
+    let (home, mut run) = restarted();
+    assert!(OLD.iter().all(|name| run.path().join(name).exists()));
+    let first = RecordFile::first(second());
+    run.write_record(&first).expect("written");
+    assert!(OLD.iter().all(|name| run.path().join(name).exists()), "nobody is born yet");
+    run.write_record(&RecordFile { state: Phase::Running, ..first }).expect("written");
+    assert!(!OLD.iter().any(|name| run.path().join(name).exists()));
+    run.finish().expect("finished");
+    assert_eq!(generations(&home), (2, 2));
+    expect_tidy(&home);
+}
+
+/// Its birth may fail after its record was written.
+#[test]
+fn one_that_is_not_born_is_undone() {
+    let (home, run) = restarted();
+    run.write_record(&RecordFile::first(second())).expect("written");
+    run.abandon();
+    assert_eq!(generations(&home), (1, 1));
+    let over = Phase::Ended { reason: Reason::Exited };
+    assert_eq!(home.record(&id(1)).expect("a record"), record(&id(1), over));
+    expect_tidy(&home);
+}
+
+/// An older fullstop writes the spec of the next generation, and the record later.
+#[test]
+fn a_generation_that_an_older_fullstop_began_is_seen() {
+    let old = |state| RecordFile { lock: None, ..record(&id(1), state) };
+    let home = Home::new();
+    let mut run = begin(&home, &id(1), None);
+    run.write_record(&old(Phase::Ended { reason: Reason::Exited })).expect("written");
+    run.finish().expect("finished");
+    drop(run);
+    let run = home.reclaim(&id(1)).expect("claimed");
+    let text = serde_json::to_vec(&second()).expect("json");
+    fs::write(run.path().join("spec.json"), text).expect("written");
+    assert_eq!(home.record(&id(1)).expect("read"), RecordFile::first(second()));
+    // A sweep would take it for one that is over, whoever wrote its last record.
+    run.write_record(&record(&id(1), Phase::Ended { reason: Reason::Exited })).expect("written");
+    drop(run);
+    let lost = home.take_over(&id(1)).expect("asked").expect("lost");
+    assert_eq!(lost.read_record().expect("read"), RecordFile::first(second()));
+}
+
+/// What `ps`, `find`, `stop` and `sweep` ask for stands in the record.
+#[test]
+fn a_record_is_read_without_its_spec() {
+    let home = Home::new();
+    let run = begin(&home, &id(1), Some("research"));
+    fs::remove_file(run.path().join("spec.json")).expect("removed");
+    let record = home.record(&id(1)).expect("read");
+    assert_eq!(record.name.as_deref(), Some("research"));
+    assert_eq!(record.lock, Some(4711));
+    let first = RecordFile::first(second());
+    assert_eq!((first.lock, first.generation), (Some(4712), 2));
+}
