@@ -15,7 +15,7 @@ pub fn expect_finished(world: &World) -> Outcome {
     ensure!(live.is_empty(), "runs are still listed as live: {}", live.join(", "));
     for id in names(&world.state().join("runs")) {
         let dir = world.state().join("runs").join(&id);
-        for left in ["lock", "control.sock", "record.json.new", "spec.json.new"] {
+        for left in ["lock", "control.sock", "members", "record.json.new", "spec.json.new"] {
             ensure!(!dir.join(left).exists(), "run {id} has left its {left}");
         }
         let text = fs::read_to_string(dir.join("record.json"));

@@ -21,6 +21,7 @@ mod records {
     pub mod ids;
     pub mod lists;
     pub mod looking;
+    pub mod members;
     pub mod ready;
     pub mod restarting;
     pub mod reuse;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
             records::restarting::register,
             records::around::register,
             records::sweeping::register,
+            records::members::register,
             records::strangers::register,
             records::worlds::register,
             records::reuse::register,

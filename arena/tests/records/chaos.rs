@@ -16,7 +16,7 @@ use arena::{
 use rustix::process::pidfd_send_signal;
 use serde_json::Value;
 
-use super::desk::{Asked, all_clean, ask, live_ids, names, record, run_ids, say};
+use super::desk::{Asked, all_clean, ask, census, live_ids, names, record, run_ids, say};
 use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add_with, text};
 
 const ROUNDS: u64 = 40;
@@ -366,14 +366,9 @@ struct Known {
 
 impl Known {
     fn read(world: &World, id: &str) -> Self {
-        let record = record(world, id).unwrap_or_default();
-        let census = record["census"].as_array().cloned().unwrap_or_default();
-        let one = |one: &Value| {
-            let pid = one["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok())?;
-            Some((pid, one["start_ticks"].as_u64()?))
-        };
-        let identities = census.iter().chain([&record["leader"]]).filter_map(one).collect();
-        Self { id: id.to_owned(), identities }
+        let known = census(world, id).into_iter();
+        let identities = known.filter_map(|(pid, ticks)| Some((i32::try_from(pid).ok()?, ticks)));
+        Self { id: id.to_owned(), identities: identities.collect() }
     }
 
     fn holds(&self, process: &Process) -> bool {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arena::{
-    Context, Ended, Outcome, Process, Signal, Spawned, Took, World, await_until, ensure, seconds,
-    send_signal,
+    Context, Ended, MemberSlots, Outcome, Process, Signal, Spawned, Took, World, await_until,
+    ensure, seconds, send_signal,
 };
 use serde_json::Value;
 
@@ -232,11 +232,18 @@ pub fn counted(world: &World, id: &str, pids: &[i32]) -> Outcome {
     Ok(())
 }
 
-/// The pids and start times that were written down.
+/// The pids and start times of the members that were written down: of the leader in the
+/// record, of all others in a file of their own, or in the record if that is an old one.
 pub fn census(world: &World, id: &str) -> Vec<(i64, u64)> {
     let record = record(world, id).unwrap_or_default();
     let one = |one: &Value| Some((one["pid"].as_i64()?, one["start_ticks"].as_u64()?));
-    record["census"].as_array().into_iter().flatten().filter_map(one).collect()
+    let old = record["census"].as_array().into_iter().flatten();
+    let mut all: Vec<_> = old.chain([&record["leader"]]).filter_map(one).collect();
+    let slots = MemberSlots::read(&dir(world, id), id);
+    all.extend(slots.all().map(|(_, slot)| (i64::from(slot.pid), slot.start_ticks)));
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// Kills keeper and guard so that neither can act any more: both are stopped first,

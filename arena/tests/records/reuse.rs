@@ -4,12 +4,13 @@
 use std::fs;
 
 use arena::{
-    Context, Need, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal,
+    Context, MemberSlots, Need, Outcome, Process, Registry, Signal, World, await_until, ensure,
+    send_signal,
 };
 
 use super::desk::{
-    QUIET, Who, all_clean, behead, census, counted, expect_over, freeze, live_ids, nobody, record,
-    say, start, swept_proof, tell, who,
+    QUIET, Who, all_clean, behead, census, counted, dir, expect_over, freeze, live_ids, nobody,
+    record, say, start, swept_proof, tell, who,
 };
 use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add, stop};
 
@@ -128,15 +129,17 @@ fn same_start_times(world: &World, gone: &Gone) -> Outcome {
         let pid = value["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok())?;
         Process::read(pid).map(|process| process.start_ticks)
     };
+    let mut slots = MemberSlots::read(&dir(world, &gone.id), &gone.id);
+    for (at, slot) in slots.all().collect::<Vec<_>>() {
+        if let Some(now) = Process::read(slot.pid) {
+            slots.set_start(at, now.start_ticks);
+        }
+    }
+    slots.write(&dir(world, &gone.id))?;
     super::desk::edit(world, &gone.id, "record.json", |record| {
         for name in ["keeper", "guard", "leader"] {
             if let Some(now) = ticks(&record[name]) {
                 record[name]["start_ticks"] = now.into();
-            }
-        }
-        for one in record["census"].as_array_mut().into_iter().flatten() {
-            if let Some(now) = ticks(one) {
-                one["start_ticks"] = now.into();
             }
         }
     })

@@ -11,7 +11,7 @@ use fullstop_core::machine::State;
 use fullstop_core::report::{CageKind, Report, Taken};
 use fullstop_core::words::{Moment, Reason, Stream};
 use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, VERSION, What};
-use fullstop_store::{Log, Result, RunDir, Store, StoreError, World};
+use fullstop_store::{Log, MemberFile, Result, RunDir, Store, StoreError, World};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,6 +28,8 @@ pub struct Ledger {
     due: Option<Moment>,
     /// Its last record can be written even on a disk that is full by then.
     has_room: bool,
+    /// Those whom only we can find, beyond the leader that the record names.
+    members: MemberFile,
 }
 
 /// What is over sooner than this, a run or a stop, is written down at its end: a
@@ -56,6 +58,7 @@ impl Ledger {
             return Err(error);
         }
         let record = RecordFile::first(file);
+        let members = MemberFile::new(&record.id, record.generation);
         let mut ledger = Ledger {
             run,
             record,
@@ -63,6 +66,7 @@ impl Ledger {
             taken_over: false,
             due: None,
             has_room: false,
+            members,
         };
         // Whoever stands in front of a run is told how it ended, record or not, and has
         // no time for this now.
@@ -152,11 +156,29 @@ impl Ledger {
         }
     }
 
-    /// Writes down who is there, if that has changed.
+    /// Writes down who is there, as far as that has changed.
     pub fn census(&mut self, roll: impl FnOnce(&mut Vec<Identity>) -> bool) {
-        if roll(&mut self.record.census) {
-            self.write();
+        let leader = self.record.leader;
+        let mut known: Vec<Identity> = leader.into_iter().collect();
+        known.extend(self.members.iter());
+        if roll(&mut known) {
+            self.members.update(known.into_iter().filter(|one| Some(*one) != leader));
         }
+        let is_new = !self.record.has_members_file;
+        match self.write_members() {
+            // The record names the file once it is there.
+            Ok(()) if is_new && self.record.has_members_file => self.write(),
+            Ok(()) => {}
+            Err(_) => {
+                self.due.get_or_insert_with(|| now() + WRITE_AGAIN);
+            }
+        }
+    }
+
+    fn write_members(&mut self) -> Result<()> {
+        self.run.write_members(&mut self.members)?;
+        self.record.has_members_file |= self.members.is_begun();
+        Ok(())
     }
 
     /// Writes down that this process alone looks after the run from here on: one who
@@ -183,6 +205,7 @@ impl Ledger {
     /// The guard begins where the keeper was cut short.
     pub fn reload(&mut self) {
         self.taken_over = true;
+        self.run.expect_members();
         if let Ok(record) = self.run.read_record()
             && record.generation == self.record.generation
         {
@@ -236,8 +259,11 @@ impl Ledger {
     /// to that. A record is written whether or not its events could be.
     fn write_both(&mut self) -> (Result<()>, Result<()>) {
         let appended = self.append();
+        // Of a run that is over nobody is looked for.
+        let is_behind = self.members.is_behind() && !self.record.state.is_over();
+        let counted = if is_behind { self.write_members() } else { Ok(()) };
         let written = self.run.write_record(&self.record);
-        let failed = appended.is_err() || written.is_err();
+        let failed = appended.is_err() || counted.is_err() || written.is_err();
         self.due = failed.then(|| now() + WRITE_AGAIN);
         (written, appended)
     }

@@ -12,9 +12,10 @@ use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, What};
-use fullstop_store::{Result, RunDir, Standing, Store, StoreError};
+use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError};
 use serde::Serialize;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -152,6 +153,8 @@ struct Lost {
     record: RecordFile,
     /// What keeper and guard have told of this generation.
     told: Vec<Event>,
+    /// Who is known to have been in it.
+    known: KnownMembers,
 }
 
 impl Lost {
@@ -173,7 +176,8 @@ impl Lost {
         }
         let mut told = run.events();
         told.retain(|event| event.generation == record.generation);
-        Ok(Lost { run, record, told })
+        let known = run.read_members(&record);
+        Ok(Lost { run, record, told, known })
     }
 
     fn end(mut self, mode: Mode) -> Found {
@@ -240,11 +244,11 @@ impl Lost {
     }
 
     fn remains(&self) -> Remains {
-        let RecordFile { leader, census, kin, .. } = self.record.clone();
+        let kin = self.record.kin.clone();
         let clues = Clues {
             variable: MARKER.to_owned(),
             id: self.record.id.to_string(),
-            known: leader.into_iter().chain(census).collect(),
+            known: self.known.identities.clone(),
             place: kin.as_ref().and_then(|kin| kin.place.clone()),
             since: kin.as_ref().map(|kin| kin.guard.start_ticks),
             line: kin.map(|kin| kin.line).unwrap_or_default(),
@@ -274,6 +278,9 @@ impl Lost {
             if clean >= needed
                 && let Some(proof) = remains.proof()
             {
+                if let Some(why) = self.unproven(proof, killed.len()) {
+                    return Found::LeftAlone { why };
+                }
                 let step = taken.filter(|round| round.alive > 0);
                 let report = self.report(Verdict::Ended, Some(proof), step);
                 return self.finish(killed.len(), report);
@@ -294,6 +301,21 @@ impl Lost {
             let certain = quiet || counted;
             needed = if certain { 1 } else { CLEAN_SEARCHES };
         }
+    }
+
+    /// Why a search that finds nobody proves nothing: of those who were written down, to be
+    /// found by it, somebody cannot be read any more. In a cgroup the kernel has counted.
+    fn unproven(&self, proof: Proof, killed: usize) -> Option<String> {
+        let is_told = matches!(self.told.last(), Some(Event { what: What::Ended { .. }, .. }));
+        let lost = self.known.lost.as_ref()?;
+        if is_told || proof == Proof::CgroupEmpty {
+            return None;
+        }
+        let mut why = format!("{lost}, so that some of it may live");
+        if killed > 0 {
+            let _ = write!(why, " ({killed} were found and killed)");
+        }
+        Some(why)
     }
 
     fn report(

@@ -109,9 +109,14 @@ pub struct RecordFile {
     pub keeper: Option<Identity>,
     pub guard: Option<Identity>,
     pub leader: Option<Identity>,
-    /// The members when last counted, where there is no cgroup to tell.
+    /// The members when last counted, where there is no cgroup to tell; of records that
+    /// were written before these had a file of their own.
     #[serde(default)]
     pub census: Vec<Identity>,
+    /// The members stand in a file of their own. From then on its absence says nothing of
+    /// theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_members_file: bool,
     pub started_at: u64,
     /// The inode of the lock, as the spec has it. A record that has none was written before
     /// a record could be read alone, and is read together with its spec.
@@ -141,6 +146,7 @@ impl RecordFile {
             guard: None,
             leader: None,
             census: Vec::new(),
+            has_members_file: false,
             started_at: spec.started_at,
             lock: spec.lock,
             report: None,

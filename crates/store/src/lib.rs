@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! $FULLSTOP_DIR (default: $XDG_STATE_HOME/fullstop, 0700)
-//!   runs/<id>/   spec.json  record.json  record.room  events.jsonl  lock  control.sock
+//!   runs/<id>/   spec.json  record.json  record.room  events.jsonl  members  lock  control.sock
 //!                while it is restarted: spec.json.old  record.json.old
 //!                out.log  err.log  tty.log, and their indexes
 //!   journal      a notice of every change of a run's state
@@ -21,6 +21,7 @@ mod generations;
 mod groups;
 mod journal;
 mod log;
+mod members;
 mod room;
 mod rundir;
 mod store;
@@ -35,6 +36,7 @@ pub use files::Dir;
 pub use groups::GroupName;
 pub use journal::{JournalReader, News, Notice};
 pub use log::{Extent, Log, LogReader, Piece, Took};
+pub use members::{KnownMembers, LostMembers, MemberFile};
 pub use room::Reserve;
 pub use rundir::{RunDir, Standing};
 pub use store::{FindError, Store};

@@ -6,6 +6,7 @@ use crate::format::{Event, Phase, RecordFile, SpecFile};
 use crate::generations;
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
+use crate::members::{self, KnownMembers, MEMBERS, MemberFile};
 use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
@@ -55,6 +56,8 @@ pub struct RunDir {
     keeps_old: Cell<bool>,
     /// The state that the journal was last told.
     noticed: RefCell<Option<Phase>>,
+    /// There may be a file of members: most runs are over without one.
+    has_members: Cell<bool>,
 }
 
 impl RunDir {
@@ -73,14 +76,24 @@ impl RunDir {
     }
 
     fn new(id: &Id, root: Dir, dir: Dir, lock: File) -> RunDir {
-        let (id, keeps_old, noticed) = (id.clone(), Cell::new(false), RefCell::default());
-        RunDir { id, root, dir, lock, joined: None, before: None, keeps_old, noticed }
+        RunDir {
+            id: id.clone(),
+            root,
+            dir,
+            lock,
+            joined: None,
+            before: None,
+            keeps_old: Cell::new(false),
+            noticed: RefCell::default(),
+            has_members: Cell::new(false),
+        }
     }
 
     /// The same for a run that has been. Its files are kept until its next generation
     /// runs, for the case that it never does.
     pub(crate) fn reclaim(id: &Id, root: Dir, dir: Dir) -> Result<RunDir> {
         let mut run = RunDir::claim(id, root, dir)?;
+        run.expect_members();
         match run.read_spec() {
             Ok(spec) => run.before = Some(spec.generation),
             Err(error) => return run.finish().and(Err(error)),
@@ -104,6 +117,7 @@ impl RunDir {
         Ok(ours.then(|| {
             let run = RunDir::new(id, root, dir, lock);
             run.keeps_old.set(true);
+            run.expect_members();
             run
         }))
     }
@@ -174,6 +188,22 @@ impl RunDir {
     /// Takes the room that its last record will need.
     pub fn take_room(&self, first: &RecordFile) -> Result<()> {
         room::take(&self.dir, first)
+    }
+
+    /// Writes what has changed among its members.
+    pub fn write_members(&self, members: &mut MemberFile) -> Result<()> {
+        self.expect_members();
+        members.write(&self.dir)
+    }
+
+    /// See [`members::read`].
+    pub fn read_members(&self, record: &RecordFile) -> KnownMembers {
+        members::read(&self.dir, record)
+    }
+
+    /// An earlier owner may have written the members down.
+    pub fn expect_members(&self) {
+        self.has_members.set(true);
     }
 
     /// Cut short before its spec was whole, and so before anybody was born.
@@ -274,6 +304,9 @@ impl RunDir {
         }
         self.dir.remove(SOCKET)?;
         self.dir.remove(ROOM)?;
+        if self.has_members.get() {
+            self.dir.remove(MEMBERS)?;
+        }
         self.dir.remove(LOCK)
     }
 
@@ -362,7 +395,7 @@ pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
 pub(crate) fn tidy(dir: &Dir) -> bool {
     const YOUNG: Duration = Duration::from_secs(10);
     let names = dir.names().unwrap_or_default();
-    let left = |name: &&String| [LOCK, SOCKET, ROOM].contains(&name.as_str());
+    let left = |name: &&String| [LOCK, SOCKET, ROOM, MEMBERS].contains(&name.as_str());
     let aged = || {
         let changed = std::fs::metadata(&dir.path).and_then(|meta| meta.modified());
         changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG))

@@ -6,6 +6,7 @@ use crate::format::{Event, RecordFile, SpecFile};
 use crate::generations;
 use crate::journal::{JOURNAL, JournalReader};
 use crate::log::{LogReader, Piece};
+use crate::members::{self, KnownMembers};
 use crate::room::{self, Reserve};
 use crate::rundir::{self, LOCK, RECORD, RunDir, Standing};
 use fullstop_core::id::Id;
@@ -222,6 +223,11 @@ impl Store {
     /// How a run stands, by its record alone; by its spec, if it has none yet.
     pub fn record(&self, id: &Id) -> Result<RecordFile> {
         generations::read_record(&self.run(id)?)
+    }
+
+    /// Who is known to have been in a run, by its record and its file of members.
+    pub fn members(&self, record: &RecordFile) -> Result<KnownMembers> {
+        Ok(members::read(&self.run(&record.id)?, record))
     }
 
     /// The last record that was written, whatever has begun since.

@@ -19,7 +19,7 @@ use fullstop_core::machine::Whom;
 use fullstop_core::report::{CageKind, Member, Wanted};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Proof;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -168,15 +168,15 @@ impl LinuxCage {
     pub fn roll(&self, known: &mut Vec<Identity>) -> bool {
         /// So many at most are then looked up who were known before.
         const MOST: usize = 1000;
+        let inodes: HashMap<(i32, u64), Option<u64>> =
+            known.iter().map(|one| ((one.pid, one.start_ticks), one.inode)).collect();
         let mut now: Vec<Identity> = Vec::new();
         let all = survey(First::Youngest, Bound::within(SHORT_LOOK), |held, stat| {
             if !stat.is_alive() {
                 return;
             }
-            let same =
-                |known: &&Identity| known.pid == stat.pid && known.start_ticks == stat.start_ticks;
-            let inode = match known.iter().find(same) {
-                Some(known) => known.inode,
+            let inode = match inodes.get(&(stat.pid, stat.start_ticks)) {
+                Some(inode) => *inode,
                 None => held.again().and_then(|held| held.inode()),
             };
             now.push(Identity { pid: stat.pid, start_ticks: stat.start_ticks, inode });

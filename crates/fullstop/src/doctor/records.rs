@@ -57,7 +57,7 @@ fn lost(store: &Store) -> Result<Finding> {
             // One that tells nothing at all is among the damaged.
             None => {}
             Some(_) => {
-                alive += record.as_ref().map_or(0, survivors);
+                alive += record.as_ref().map_or(0, |record| survivors(store, record));
                 here.push(id);
             }
         }
@@ -81,16 +81,15 @@ fn lost(store: &Store) -> Result<Finding> {
 }
 
 /// How many of its members are known to be alive.
-fn survivors(record: &RecordFile) -> usize {
+fn survivors(store: &Store, record: &RecordFile) -> usize {
     if !record.world.is_here() || record.state.is_over() {
         return 0;
     }
     match &record.cgroup {
         Some(cgroup) => inside(cgroup).len(),
         None => {
-            let known = record.leader.iter().filter(|leader| !record.census.contains(leader));
-            let known = known.chain(&record.census);
-            known.filter(|known| identify(known.pid).as_ref() == Some(known)).count()
+            let known = store.members(record).map(|known| known.identities).unwrap_or_default();
+            known.iter().filter(|known| identify(known.pid).as_ref() == Some(known)).count()
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn on_disk(test: &str, mount: &str) -> Option<PathBuf> {
     None
 }
 
-fn is_full<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+pub fn is_full<T: std::fmt::Debug>(result: Result<T, StoreError>) {
     let error = result.expect_err("a full disk");
     let full = matches!(&error, StoreError::Io { source, .. }
         if source.kind() == std::io::ErrorKind::StorageFull);
@@ -35,7 +35,7 @@ fn is_full<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 }
 
 /// Takes every byte that is left.
-fn fill(dir: &Path) -> PathBuf {
+pub fn fill(dir: &Path) -> PathBuf {
     let path = dir.join("ballast");
     let mut file = File::create(&path).expect("a file");
     while file.write_all(&[0; 512]).is_ok() {}

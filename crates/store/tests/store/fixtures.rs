@@ -17,6 +17,7 @@ const SPEC: &str = include_str!("../fixtures/v1/spec.json");
 const RUNNING: &str = include_str!("../fixtures/v1/record-running.json");
 const STOPPING: &str = include_str!("../fixtures/v1/record-stopping.json");
 const ENDED: &str = include_str!("../fixtures/v1/record-ended.json");
+const MEMBERS: &[u8] = include_bytes!("../fixtures/v1/members");
 const EVENTS: &str = include_str!("../fixtures/v1/events.jsonl");
 
 /// A run with these words in one of its files.
@@ -93,6 +94,21 @@ fn a_running_record() {
     assert_eq!(record.keeper.map(|keeper| keeper.pid), Some(4101));
     assert_eq!(record.leader.map(|leader| leader.pid), Some(4102));
     assert_eq!(record.census.len(), 2);
+}
+
+#[test]
+fn the_members_beside_a_record() {
+    let home = with("record.json", RUNNING.as_bytes());
+    let mut record = home.record(&id(1)).expect("loads");
+    record.census.clear();
+    // Where the fixture is put, but its checksums are of its own id.
+    std::fs::rename(home.run_path(&id(1)), home.run_path(&record.id)).expect("renamed");
+    std::fs::write(home.run_path(&record.id).join("members"), MEMBERS).expect("written");
+    let known = home.members(&record).expect("a directory");
+    assert!(known.lost.is_none(), "{known:?}");
+    let with_inode = Identity { pid: 4110, start_ticks: 880_120, inode: Some(90_011) };
+    let without = Identity { pid: 4112, start_ticks: 880_130, inode: None };
+    assert_eq!(known.identities[1..], [with_inode, without]);
 }
 
 #[test]

@@ -114,6 +114,7 @@ pub fn record(id: &Id, state: Phase) -> RecordFile {
         guard: None,
         leader: None,
         census: Vec::new(),
+        has_members_file: false,
         started_at: EPOCH_MS,
         lock: Some(4711),
         report: None,

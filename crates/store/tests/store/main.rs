@@ -14,6 +14,7 @@ mod kit;
 mod log_costs;
 mod log_failures;
 mod logs;
+mod members;
 mod names;
 mod private;
 mod stage;
