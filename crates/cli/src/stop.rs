@@ -67,8 +67,8 @@ impl Results<'_> {
             options if options.quiet => {}
             _ => tell(&line(report)),
         }
-        if is_stuck(report) {
-            name_survivors(report);
+        name_survivors(report);
+        if !report.is_proven() {
             self.status = Some(STUCK);
         }
     }
@@ -104,9 +104,9 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
     blocking::wait(async {
         let tell = |news: Option<(&Id, Update)>| match news {
             Some((id, Update::Progress(Progress::Now(_)))) => board.latest = Some(id.clone()),
-            Some((id, Update::Progress(Progress::GoingAround(what)))) => {
+            Some((id, Update::Progress(progress))) => {
                 board.clear();
-                complain(format!("{id}: {what}"));
+                going_around(id, &progress);
             }
             Some((id, Update::Done(ended))) => {
                 board.clear();
@@ -126,13 +126,31 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
     Ok(results.status)
 }
 
+/// Says what is done about a keeper that hangs.
+pub fn going_around(id: &Id, progress: &Progress) {
+    if let Progress::GoingAround(what) = progress {
+        complain(format!("{id}: {what}"));
+    }
+}
+
 pub fn line(report: &Report) -> String {
     let name = report.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let proof = report.proof.map_or("no proof".to_owned(), |proof| proof.to_string());
     format!("{}{name} {}: {}, {proof}\n", report.id, report.state, report.reason)
 }
 
+/// Why nothing is proven, on stderr.
 fn name_survivors(report: &Report) {
+    if report.state == Verdict::Released {
+        let count = report.released.len();
+        let processes =
+            if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
+        complain(format!(
+            "{}: it was released, not stopped: {processes} let go when its leader exited, and no \
+             proof that they have ended",
+            report.id
+        ));
+    }
     for member in &report.survivors {
         let wchan = member.wchan.as_deref().unwrap_or("?");
         complain(format!(
@@ -142,25 +160,34 @@ fn name_survivors(report: &Report) {
     }
 }
 
-fn is_stuck(report: &Report) -> bool {
-    report.state == Verdict::Stuck
-}
-
 pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
     if as_json {
         tell_json(report);
     } else {
         let lines: String = report.reports.iter().map(line).collect();
         let done = if report.closed { "closed" } else { "stopped" };
-        tell(&format!("{lines}group {} {done}: {} ended\n", report.group, report.reports.len()));
+        tell(&format!("{lines}group {} {done}: {}\n", report.group, counts(&report.reports)));
         report.errors.iter().for_each(complain);
     }
-    report.reports.iter().filter(|report| is_stuck(report)).for_each(name_survivors);
+    report.reports.iter().for_each(name_survivors);
+    let proven = report.may_live_on.is_empty() && report.reports.iter().all(Report::is_proven);
     match report {
         report if report.is_clean() => Ok(()),
-        report if report.reports.iter().any(is_stuck) => Err(Fail::silent(STUCK)),
+        _ if !proven => Err(Fail::silent(STUCK)),
         _ => Err(Fail::silent(FAILED)),
     }
+}
+
+/// How many have ended, and how many have not.
+fn counts(reports: &[Report]) -> String {
+    let count = |state| reports.iter().filter(|report| report.state == state).count();
+    let mut text = format!("{} ended", count(Verdict::Ended));
+    for state in [Verdict::Stuck, Verdict::Released] {
+        if count(state) > 0 {
+            let _ = write!(text, ", {} {state}", count(state));
+        }
+    }
+    text
 }
 
 /// One line that shows how those stand that are not over yet, on a terminal.

@@ -1,7 +1,7 @@
 //! `rm`, `prune`, `sweep` and the listing of groups.
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
-use crate::print::{json, lines, print, width};
+use crate::print::{json, lines, print, tell, tell_json, width};
 use crate::stop;
 use fullstop::front::prepare_for_many;
 use fullstop::{Found, Runs, Swept, blocking};
@@ -25,13 +25,23 @@ pub fn rm(ids: &[String]) -> Result<(), Fail> {
 /// Without a word on age or number everything that is over goes.
 pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
     let (older, keep) = (options.older.unwrap_or(Duration::ZERO), options.keep.unwrap_or(0));
-    let gone = Runs::open()?.prune(older, keep, options.dry_run)?;
+    let pruned = Runs::open()?.prune(older, keep, options.dry_run)?;
     if options.json {
-        return json(&value!({ "removed": gone, "dry_run": options.dry_run }));
+        let runs = pruned.runs_left.iter();
+        let runs = runs.map(|(id, why)| value!({ "id": id, "why": why.to_string() }));
+        let groups = pruned.groups_left.iter();
+        let groups = groups.map(|(name, why)| value!({ "group": name, "why": why.to_string() }));
+        let left: Vec<_> = runs.chain(groups).collect();
+        let (removed, dry_run) = (&pruned.removed, options.dry_run);
+        tell_json(&value!({ "removed": removed, "left": left, "dry_run": dry_run }));
+    } else {
+        let verb = if options.dry_run { "would remove" } else { "removed" };
+        let runs = if pruned.removed.len() == 1 { "run" } else { "runs" };
+        tell(&format!("{verb} {} {runs}\n", pruned.removed.len()));
+        let runs = pruned.runs_left.iter().map(|(_, why)| why);
+        runs.chain(pruned.groups_left.iter().map(|(_, why)| why)).for_each(complain);
     }
-    let verb = if options.dry_run { "would remove" } else { "removed" };
-    let runs = if gone.len() == 1 { "run" } else { "runs" };
-    print(&format!("{verb} {} {runs}\n", gone.len()))
+    if pruned.is_whole() { Ok(()) } else { Err(Fail::silent(FAILED)) }
 }
 
 pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
@@ -72,12 +82,14 @@ pub fn group(call: &GroupCall) -> Result<(), Fail> {
         GroupCall::Stop { name, json } => {
             prepare_for_many();
             let group = runs.group(name)?;
-            stop::group(&blocking::wait(group.stop())?, *json)
+            let stopped = group.stop_with(|id, progress| stop::going_around(id, &progress));
+            stop::group(&blocking::wait(stopped)?, *json)
         }
         GroupCall::Close { name, json } => {
             prepare_for_many();
             let group = runs.group(name)?;
-            stop::group(&blocking::wait(group.close())?, *json)
+            let closed = group.close_with(|id, progress| stop::going_around(id, &progress));
+            stop::group(&blocking::wait(closed)?, *json)
         }
         GroupCall::Open { name } => Ok(runs.group(name)?.open()?),
     }

@@ -3,7 +3,7 @@
 use crate::fail::{FAILED, Fail, complain};
 use crate::print::{exit, json, print};
 use crate::stop::line;
-use fullstop::{Ending, Event, Id, Report, Run, Runs, Signal, What, blocking};
+use fullstop::{Ending, Error, Event, Id, Report, Run, Runs, Signal, What, blocking};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::format::when;
 use fullstop_cli::plain;
@@ -12,32 +12,39 @@ use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Waits for all of them. The status is that of the last one, as `run` would have
-/// given it.
+/// Waits for all of them. The status is that of the first one given that has failed, as
+/// `run` would have given it.
 pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let found: Result<Vec<Run>, _> = options.ids.iter().map(|id| runs.find(id)).collect();
     let until = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut status = 0;
+    let mut failed = None;
     for run in found? {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let report = blocking::wait(run.wait_for(left)).map_err(|error| match options.timeout {
+        let status = match (blocking::wait(run.wait_for(left)), options.timeout) {
+            (Ok(report), _) => {
+                if options.json {
+                    json(&report)?;
+                } else {
+                    print(&line(&report))?;
+                }
+                status_of(&report)
+            }
             // What was asked for, and not what was left of it.
-            Some(asked) if matches!(error, fullstop::Error::TimedOut(_)) => {
+            (Err(Error::TimedOut(_)), Some(asked)) => {
                 let asked = fullstop::duration::format(asked);
                 let why = format!("run {} has not ended after {asked}", run.id());
-                fullstop::Error::TimedOut(why)
+                return Err(Error::TimedOut(why).into());
             }
-            _ => error,
-        })?;
-        if options.json {
-            json(&report)?;
-        } else {
-            print(&line(&report))?;
-        }
-        status = status_of(&report);
+            // What goes wrong with one is said, and the others are waited for.
+            (Err(error), _) => {
+                complain(format!("{}: {error}", run.id()));
+                error.status()
+            }
+        };
+        failed = failed.or(Some(status).filter(|status| *status != 0));
     }
-    if status == 0 { Ok(()) } else { Err(Fail::silent(status)) }
+    failed.map_or(Ok(()), |status| Err(Fail::silent(status)))
 }
 
 pub fn status_of(report: &Report) -> u8 {

@@ -60,6 +60,14 @@ pub struct Report {
     pub elapsed_ms: u64,
 }
 
+impl Report {
+    /// Nobody of it lives: the kernel said so. It is not known of a run that is stuck, nor of
+    /// one that was released, after which nobody looks any more.
+    pub fn is_proven(&self) -> bool {
+        self.state == Verdict::Ended && self.proof.is_some()
+    }
+}
+
 /// Where a run stands at its end.
 ///
 /// ```

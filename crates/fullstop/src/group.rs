@@ -1,12 +1,16 @@
 //! Groups: named sets of runs that can be closed as a whole.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::runs::Runs;
-use fullstop_core::report::{Report, Verdict};
+use crate::stop::Progress;
+use fullstop_core::id::Id;
+use fullstop_core::report::Report;
 use fullstop_core::words::Reason;
 use fullstop_store::{GroupName, Standing};
 use serde::Serialize;
+use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 /// A named set of runs, nested by path: `plan/research`.
@@ -47,21 +51,39 @@ pub struct Group {
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct GroupReport {
     pub group: String,
+    /// Nothing can start in it any more.
     pub closed: bool,
     /// One for each run that was stopped.
     pub reports: Vec<Report>,
-    /// What went wrong with others.
+    /// What went wrong with others, or with the group itself.
     pub errors: Vec<String>,
+    /// Those among the others that may live on: nothing was proven in time.
+    pub may_live_on: Vec<Id>,
 }
 
 impl GroupReport {
-    /// Every member is proven dead.
+    /// Every member is proven dead. One that is stuck, or was released, is not.
+    ///
+    /// ```
+    /// use fullstop::{GroupReport, Report, Verdict};
+    ///
+    /// let report: Report = serde_json::from_str(r#"{
+    ///     "version": 1, "id": "0r3v8x2k7m4pq", "generation": 1, "command": ["true"],
+    ///     "cage": "tree", "state": "ended", "reason": "group-closed", "exit": {"code": 0},
+    ///     "steps": [], "leftovers": [], "survivors": [], "released": [],
+    ///     "proof": "no-children", "started_at": 1800000000000, "elapsed_ms": 3
+    /// }"#)?;
+    /// let mut whole = GroupReport { reports: vec![report], ..GroupReport::default() };
+    /// assert!(whole.is_clean());
+    /// (whole.reports[0].state, whole.reports[0].proof) = (Verdict::Released, None);
+    /// assert!(!whole.is_clean());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn is_clean(&self) -> bool {
-        let proven = |report: &Report| report.state != Verdict::Stuck;
-        self.errors.is_empty() && self.reports.iter().all(proven)
+        self.errors.is_empty() && self.reports.iter().all(Report::is_proven)
     }
 }
 
@@ -94,15 +116,30 @@ impl Group {
 
     /// Stops everything that is in it now, at any depth.
     pub async fn stop(&self) -> Result<GroupReport> {
-        self.stop_all(false, Reason::Stopped).await
+        self.stop_with(|_, _| ()).await
+    }
+
+    /// As [`Group::stop`], telling how it goes with each.
+    pub async fn stop_with(&self, tell: impl FnMut(&Id, Progress)) -> Result<GroupReport> {
+        let mut whole = GroupReport { group: self.name.to_string(), ..GroupReport::default() };
+        self.stop_all(&mut whole, Reason::Stopped, tell).await;
+        Ok(whole)
     }
 
     /// From here on nothing can start in it; everything in it is stopped.
     pub async fn close(&self) -> Result<GroupReport> {
-        // Even if that cannot be written (a full disk), what is in it is stopped.
+        self.close_with(|_, _| ()).await
+    }
+
+    /// As [`Group::close`], telling how it goes with each. Also if the group itself cannot be
+    /// closed everything in it is stopped, and the report says both.
+    pub async fn close_with(&self, tell: impl FnMut(&Id, Progress)) -> Result<GroupReport> {
+        let mut whole = GroupReport { group: self.name.to_string(), ..GroupReport::default() };
         let closed = self.name.close(self.runs.store().root());
-        let whole = self.stop_all(closed.is_ok(), Reason::GroupClosed).await?;
-        closed?;
+        whole.closed = closed.is_ok();
+        self.stop_all(&mut whole, Reason::GroupClosed, tell).await;
+        let failed = |why| format!("cannot close group {}: {why}", self.name);
+        whole.errors.extend(closed.err().map(failed));
         Ok(whole)
     }
 
@@ -113,10 +150,14 @@ impl Group {
 
     /// Whoever registered before the close is found by listing; one that registers
     /// while we stop the others sees the close, and leaves by itself. So it is
-    /// listed until nobody is left who could be stopped.
-    async fn stop_all(&self, closed: bool, reason: Reason) -> Result<GroupReport> {
-        let group = self.name.to_string();
-        let mut whole = GroupReport { group, closed, reports: Vec::new(), errors: Vec::new() };
+    /// listed until nobody is left who could be stopped. What is known by then is told,
+    /// whatever goes wrong afterwards.
+    async fn stop_all(
+        &self,
+        whole: &mut GroupReport,
+        reason: Reason,
+        mut tell: impl FnMut(&Id, Progress),
+    ) {
         loop {
             let known = |run: &Run| {
                 whole.reports.iter().any(|report| {
@@ -124,35 +165,67 @@ impl Group {
                     report.id == *run.id() && run.generation().is_none_or(same)
                 })
             };
-            let members: Vec<Run> = self.members()?.into_iter().filter(|run| !known(run)).collect();
-            if members.is_empty() || !whole.errors.is_empty() {
-                return Ok(whole);
-            }
-            let mut stops = JoinSet::new();
-            for run in members {
-                stops.spawn(async move {
-                    match run.stop_for(reason, |_| ()).await {
-                        // It saw the close, and left no trace.
-                        Err(_) if !run.dir().exists() => Ok(None),
-                        Err(error) => Err(format!("{}: {error}", run.id())),
-                        Ok(report) => Ok(Some(report)),
-                    }
-                });
-            }
-            while let Some(stopped) = stops.join_next().await {
-                match stopped {
-                    Ok(Ok(report)) => whole.reports.extend(report),
-                    Ok(Err(why)) => whole.errors.push(why),
-                    Err(error) => whole.errors.push(error.to_string()),
+            let members: Vec<Run> = match self.members() {
+                Ok(members) => members.into_iter().filter(|run| !known(run)).collect(),
+                Err(why) => {
+                    whole.errors.push(format!("group {} cannot be listed: {why}", self.name));
+                    return;
                 }
+            };
+            if members.is_empty() {
+                return;
             }
-            if !closed {
-                return Ok(whole);
+            self.stop_members(members, whole, reason, &mut tell).await;
+            if !whole.closed || !whole.errors.is_empty() {
+                return;
             }
         }
     }
 
-    pub(crate) fn forget_if_empty(&self) {
-        self.name.forget_if_empty(self.runs.store().root());
+    /// All side by side.
+    async fn stop_members(
+        &self,
+        members: Vec<Run>,
+        whole: &mut GroupReport,
+        reason: Reason,
+        tell: &mut impl FnMut(&Id, Progress),
+    ) {
+        let (teller, mut told) = mpsc::unbounded_channel();
+        let mut stops = JoinSet::new();
+        for run in members {
+            let teller = teller.clone();
+            stops.spawn(async move {
+                let id = run.id();
+                let tell = |progress| drop(teller.send((id.clone(), progress)));
+                match run.stop_for(reason, tell).await {
+                    // It saw the close, and left no trace.
+                    Err(_) if !run.dir().exists() => Ok(None),
+                    Err(error) => Err((id.clone(), error)),
+                    Ok(report) => Ok(Some(report)),
+                }
+            });
+        }
+        drop(teller);
+        // It ends when the last of them has dropped its end of the channel.
+        while let Some((id, progress)) = told.recv().await {
+            tell(&id, progress);
+        }
+        while let Some(stopped) = stops.join_next().await {
+            match stopped {
+                Ok(Ok(report)) => whole.reports.extend(report),
+                Ok(Err((id, why))) => {
+                    whole.errors.push(format!("{id}: {why}"));
+                    whole.may_live_on.extend(matches!(why, Error::TimedOut(_)).then_some(id));
+                }
+                Err(error) => whole.errors.push(error.to_string()),
+            }
+        }
+    }
+
+    pub(crate) fn forget_if_empty(&self) -> Result<()> {
+        /// A start comes to its birth within milliseconds of being asked for, or within seconds
+        /// on a machine that has no time for it. One that is later than this is refused.
+        const NO_START_UNDER_WAY: Duration = Duration::from_secs(10);
+        Ok(self.name.forget_if_empty(self.runs.store().root(), NO_START_UNDER_WAY)?)
     }
 }

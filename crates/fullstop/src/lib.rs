@@ -75,7 +75,7 @@ pub use many::{Order, Update, ask_all, end_all};
 pub use mask::masked;
 pub use ready::Ready;
 pub use run::Run;
-pub use runs::{Runs, sweep};
+pub use runs::{Pruned, Runs, sweep};
 pub use status::{Process, Status};
 pub use stop::Progress;
 pub use window::{AttachOptions, Shown, Window};

@@ -11,7 +11,7 @@ use fullstop_core::ladder::Ladder;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ground, HostPolicy, Secret};
 use fullstop_store::format::SpecFile;
-use fullstop_store::{GroupName, Output, Reserve, Stdin, StoreError, Streams, Tag, Text};
+use fullstop_store::{Generations, GroupName, Output, Reserve, Stdin, Streams, Tag, Text};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,7 @@ pub(crate) async fn restart(run: &Run) -> Result<Run> {
 
 /// What the next generation needs, and what could be taken of it beforehand.
 struct Needs {
+    group_generations: Option<Generations>,
     secrets: Vec<Secret>,
     room: Reserve,
     recruit: Recruit,
@@ -37,13 +38,10 @@ impl Needs {
     fn take(run: &Run) -> Result<Needs> {
         let (runs, spec) = (run.runs(), run.spec()?);
         check_place(&spec)?;
-        if let Some(group) = &spec.group {
-            let group: GroupName = group.parse()?;
-            if let Some(closed) = group.closed_by(runs.store().root())? {
-                return Err(StoreError::GroupClosed(closed.to_owned()).into());
-            }
-        }
+        let group: Option<GroupName> = spec.group.as_deref().map(str::parse).transpose()?;
+        let seen = group.map(|group| group.generations(runs.store().root()));
         Ok(Needs {
+            group_generations: seen.transpose()?,
             secrets: read_again(&spec)?,
             room: runs.store().reserve(run.id())?,
             recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()))?,
@@ -57,6 +55,7 @@ impl Needs {
             id: spec.id,
             name: spec.name,
             group: spec.group,
+            group_generations: self.group_generations,
             generation: spec.generation + 1,
             argv: spec.argv,
             env: spec.env,

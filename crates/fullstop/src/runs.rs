@@ -1,6 +1,6 @@
 //! All runs of one user.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::host::own_executable;
 use crate::run::Run;
@@ -9,7 +9,7 @@ use crate::status::Status;
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Mode, Swept};
 use fullstop_store::format::Event;
-use fullstop_store::{Standing, Store};
+use fullstop_store::{GroupName, Standing, Store, StoreError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,13 +133,13 @@ impl Runs {
     }
 
     pub fn groups(&self) -> Result<Vec<Group>> {
-        let names = fullstop_store::GroupName::all(self.store.root())?;
+        let names = GroupName::all(self.store.root())?;
         Ok(names.into_iter().map(|name| Group::new(self.clone(), name)).collect())
     }
 
     /// Removes what is over: all but the last `keep`, and only what ended longer ago
-    /// than `older`. Returns their ids.
-    pub fn prune(&self, older: Duration, keep: usize, dry_run: bool) -> Result<Vec<Id>> {
+    /// than `older`; and groups that are open and empty.
+    pub fn prune(&self, older: Duration, keep: usize, dry_run: bool) -> Result<Pruned> {
         let now = std::time::SystemTime::now();
         let over = |id: &Id| matches!(self.store.standing(id), Ok(Standing::Over));
         let aged = |id: &Id| {
@@ -153,13 +153,56 @@ impl Runs {
         let mut over: Vec<Id> = self.store.all()?.into_iter().filter(over).collect();
         over.truncate(over.len().saturating_sub(keep));
         over.retain(aged);
-        if !dry_run {
-            over.retain(|id| self.store.remove(id).is_ok());
-            for group in self.groups()?.iter().rev() {
-                group.forget_if_empty();
+        if dry_run {
+            return Ok(Pruned { removed: over, ..Pruned::default() });
+        }
+        let groups = self.groups()?;
+        let mut pruned = Pruned::default();
+        for id in over {
+            match self.store.remove(&id) {
+                Ok(()) => pruned.removed.push(id),
+                // It was started again, or removed by somebody else, in this moment.
+                Err(StoreError::Live { .. }) => {}
+                Err(error) if error.is_missing() => {}
+                Err(error) => pruned.runs_left.push((id, error.into())),
             }
         }
-        Ok(over)
+        for group in groups.iter().rev() {
+            if let Err(error) = group.forget_if_empty() {
+                pruned.groups_left.push((group.name().to_owned(), error));
+            }
+        }
+        // What a killed one has left of a mark is no group, and is tried again next time.
+        let _ = GroupName::tidy(self.store.root());
+        Ok(pruned)
+    }
+}
+
+/// What a prune has removed, and what it could not.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-pruned-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// let pruned = runs.prune(std::time::Duration::ZERO, 0, false)?;
+/// assert!(pruned.removed.is_empty() && pruned.is_whole());
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// In a dry run, what would be removed.
+    pub removed: Vec<Id>,
+    /// Runs that are over and could not be removed.
+    pub runs_left: Vec<(Id, Error)>,
+    /// Groups that are open and empty and could not be removed.
+    pub groups_left: Vec<(String, Error)>,
+}
+
+impl Pruned {
+    /// Nothing is left that should have been removed.
+    pub fn is_whole(&self) -> bool {
+        self.runs_left.is_empty() && self.groups_left.is_empty()
     }
 }
 

@@ -21,7 +21,7 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::Wanted;
 use fullstop_core::signal::Signal;
-use fullstop_store::{Reply, Stdin, Streams, Text};
+use fullstop_store::{Generations, Reply, Stdin, Streams, Text};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -36,6 +36,9 @@ pub struct Commission {
     pub id: Id,
     pub name: Option<String>,
     pub group: Option<String>,
+    /// What its group was when it was asked for; for this start alone.
+    #[serde(default)]
+    pub group_generations: Option<Generations>,
     pub generation: u32,
     pub argv: Vec<Text>,
     pub env: Vec<(Text, Text)>,
@@ -163,6 +166,7 @@ fn spec(commission: Commission) -> Result<Spec, String> {
             .map(|group| group.parse())
             .transpose()
             .map_err(|error: fullstop_store::StoreError| error.to_string())?,
+        group_generations: commission.group_generations,
         generation,
         argv: argv.into_iter().map(|text| text.0).collect(),
         env: env.into_iter().map(|(key, value)| (key.0, value.0)).collect(),

@@ -92,8 +92,10 @@ impl Ledger {
     /// by others, and only now it may be born.
     pub fn listen(&mut self, spec: &Spec) -> Result<OwnedFd> {
         let socket = self.run.listen()?;
-        if let Some(group) = &spec.group {
-            self.run.join(group)?;
+        match (&spec.group, &spec.group_generations) {
+            (Some(group), Some(seen)) => self.run.join_as_asked(group, seen)?,
+            (Some(group), None) => self.run.join(group)?,
+            (None, _) => {}
         }
         Ok(socket)
     }

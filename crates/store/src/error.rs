@@ -51,6 +51,9 @@ pub enum StoreError {
     },
     GroupName(String),
     GroupClosed(String),
+    /// The group is not what it was when the start was asked for: it was closed, and perhaps
+    /// opened again, or forgotten by a prune.
+    GroupClosedMeanwhile(String),
 }
 
 impl StoreError {
@@ -113,6 +116,11 @@ impl fmt::Display for StoreError {
             StoreError::GroupClosed(name) => write!(
                 f,
                 "group {name} is closed, nothing can start in it (fullstop group open {name})"
+            ),
+            StoreError::GroupClosedMeanwhile(name) => write!(
+                f,
+                "group {name} was closed, or pruned, while this start was under way; it is not \
+                 started"
             ),
         }
     }

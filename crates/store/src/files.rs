@@ -125,6 +125,15 @@ impl Dir {
 
     /// The names in it, hidden ones aside.
     pub fn names(&self) -> Result<Vec<String>> {
+        self.names_that(|name| !name.starts_with('.'))
+    }
+
+    /// The names in it that begin with a dot; its own and that of its parent are among them.
+    pub(crate) fn hidden_names(&self) -> Result<Vec<String>> {
+        self.names_that(|name| name.starts_with('.'))
+    }
+
+    fn names_that(&self, wanted: fn(&str) -> bool) -> Result<Vec<String>> {
         let fd = openat(
             &self.fd,
             ".",
@@ -138,7 +147,7 @@ impl Dir {
         for entry in entries {
             // Half a list would hide a member from whoever closes its group.
             let entry = entry.map_err(|errno| StoreError::io("read", &self.path, errno))?;
-            let name = entry.file_name().to_str().ok().filter(|name| !name.starts_with('.'));
+            let name = entry.file_name().to_str().ok().filter(|name| wanted(name));
             names.extend(name.map(str::to_owned));
         }
         Ok(names)

@@ -1,22 +1,24 @@
 //! Groups: named sets of runs that can be closed as a whole.
 //!
-//! Joining: take the run's lock, listen on its socket, register here, look for
-//! `closed` on the group and all above it, and only then spawn. Closing: write
-//! `closed`, then list and stop. A run either registers before the close, and is
-//! stopped by it, or sees the close and is refused. There is no lock between them,
-//! so that nobody starves. `tests/groups_model` explores it.
+//! Joining: remember the generations of the group and all above it, take the run's lock,
+//! listen on its socket, register here, look whether all of them are open and of the same
+//! generation still, and only then spawn. Closing: rename the mark, then list and stop.
+//! Opening: another generation, then rename the mark back. A run either registers before the close, and is stopped by it, or
+//! sees the close and is refused. There is no lock between them, so that nobody starves.
+//! `tests/groups_model` explores it.
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
+use crate::mark::{GROUPS, Generations, Mark, tidy};
 use crate::rundir::RunDir;
 use fullstop_core::id::Id;
-use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, Mode, linkat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 const MEMBERS: &str = ".members";
-const CLOSED: &str = ".closed";
 /// How often a directory is made anew that a prune removes at once. One that prunes in a
 /// loop wins nine of ten times.
 const TRIES: usize = 1000;
@@ -74,74 +76,106 @@ impl GroupName {
     }
 
     fn dir(&self) -> String {
-        format!("groups/{}", self.0)
+        format!("{GROUPS}/{}", self.0)
     }
 
-    /// Writes `closed`: from here on nothing can start in it.
+    /// What a start has to remember from the moment it is asked for; an error, if the group
+    /// is closed. What is missing of the groups is made: from here on they can be closed on a
+    /// full disk.
+    pub fn generations(&self, root: &Dir) -> Result<Generations> {
+        let ask = |name| {
+            let mark = Mark::of(root, name);
+            mark.touch();
+            mark.generation()
+        };
+        let seen = || self.line().map(ask).collect();
+        self.make_and(root, seen).map(Generations)
+    }
+
+    /// From here on nothing can start in it.
     pub fn close(&self, root: &Dir) -> Result<()> {
-        let name = format!("{}/{CLOSED}", self.dir());
-        self.inside(root, || root.open_file(&name, OFlags::WRONLY | OFlags::CREATE).map(drop))
+        self.make_and(root, || Mark::of(root, &self.0).close())
     }
 
-    /// Does something in the group's directory, which is made if need be. `prune` may
-    /// remove it, or one above it, in between: then once more.
-    fn inside<T>(&self, root: &Dir, mut act: impl FnMut() -> Result<T>) -> Result<T> {
+    /// Does something with the marks of the group's line. What is missing is made, and then
+    /// it is tried again; `prune` may remove it in between.
+    fn make_and<T>(&self, root: &Dir, act: impl Fn() -> Result<T>) -> Result<T> {
         let mut tries = 0;
         loop {
-            match self.make(root).and_then(|()| act()) {
-                Err(error) if error.is_missing() && tries < TRIES => tries += 1,
+            match act() {
+                Err(error) if error.is_missing() && tries < TRIES => {}
                 other => return other,
+            }
+            tries += 1;
+            match self.make(root) {
+                Err(error) if error.is_missing() => {}
+                other => other?,
             }
         }
     }
 
+    /// Makes the directories and the marks of its line, the outermost first.
+    fn make(&self, root: &Dir) -> Result<()> {
+        make_dir(root, GROUPS)?;
+        for name in self.line() {
+            make_dir(root, &format!("{GROUPS}/{name}"))?;
+            Mark::of(root, name).make()?;
+        }
+        Ok(())
+    }
+
     pub fn open(&self, root: &Dir) -> Result<()> {
-        root.remove(&format!("{}/{CLOSED}", self.dir()))
+        Mark::of(root, &self.0).open()
     }
 
     /// The group in its line that is closed, if any is.
     pub fn closed_by(&self, root: &Dir) -> Result<Option<&str>> {
         for name in self.line() {
-            let path = format!("groups/{name}/{CLOSED}");
-            match rustix::fs::statat(&root.fd, path.as_str(), AtFlags::empty()) {
-                Ok(_) => return Ok(Some(name)),
-                Err(Errno::NOENT) => {}
-                Err(errno) => return Err(StoreError::io("look at", &root.path.join(path), errno)),
+            if Mark::of(root, name).is_closed()? {
+                return Ok(Some(name));
             }
         }
         Ok(None)
     }
 
-    fn make(&self, root: &Dir) -> Result<()> {
-        let dirs = ["groups".to_owned()];
-        let dirs = dirs.into_iter().chain(self.line().map(|name| format!("groups/{name}")));
-        for dir in dirs.chain([format!("{}/{MEMBERS}", self.dir())]) {
-            match mkdirat(&root.fd, dir.as_str(), Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(StoreError::io("make", &root.path.join(dir), errno)),
-            }
+    /// Registers a run whose lock is held and whose socket listens, then looks whether it
+    /// may be born: whether its groups are what they were when it was asked for.
+    pub fn join(&self, root: &Dir, run: &RunDir, seen: &Generations) -> Result<Joined> {
+        let joined = self.register(root, run)?;
+        let marks: Vec<Mark<'_>> = self.line().map(|name| Mark::of(root, name)).collect();
+        let mut pairs = marks.iter().zip(&seen.0);
+        let checked = if marks.len() == seen.0.len() {
+            pairs.try_for_each(|(mark, seen)| mark.check(seen))
+        } else {
+            Err(StoreError::GroupClosedMeanwhile(self.0.clone()))
+        };
+        if let Err(why) = checked {
+            joined.leave(root);
+            return Err(why);
         }
-        Ok(())
+        Ok(joined)
     }
 
-    /// Registers a run whose lock is held and whose socket listens, then looks
-    /// whether it may be born.
-    pub fn join(&self, root: &Dir, run: &RunDir) -> Result<Joined> {
-        let joined = Joined(format!("{}/{MEMBERS}/{}", self.dir(), run.id()));
+    fn register(&self, root: &Dir, run: &RunDir) -> Result<Joined> {
+        let members = format!("{}/{MEMBERS}", self.dir());
+        let joined = Joined(format!("{members}/{}", run.id()));
         let (from, lock) = run.lock_path();
-        self.inside(root, || {
+        for _ in 0..TRIES {
             match linkat(from, lock, &root.fd, joined.0.as_str(), AtFlags::empty()) {
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
-                Err(errno) => Err(StoreError::io("join", &root.path.join(&joined.0), errno)),
+                Ok(()) | Err(Errno::EXIST) => return Ok(joined),
+                // Nobody has joined it before, or a prune has removed it.
+                Err(Errno::NOENT) => {}
+                Err(errno) => {
+                    return Err(StoreError::io("join", &root.path.join(&joined.0), errno));
+                }
             }
-        })?;
-        let why = match self.closed_by(root) {
-            Ok(None) => return Ok(joined),
-            Ok(Some(closed)) => StoreError::GroupClosed(closed.to_owned()),
-            Err(error) => error,
-        };
-        joined.leave(root);
-        Err(why)
+            match make_dir(root, &members) {
+                Err(error) if error.is_missing() => break,
+                other => other?,
+            }
+        }
+        // The group itself was removed, and what was seen of it is gone for good.
+        Err(StoreError::GroupClosedMeanwhile(self.0.clone()))
     }
 
     /// Those registered in it and in every group below it.
@@ -158,7 +192,7 @@ impl GroupName {
     /// All groups there are.
     pub fn all(root: &Dir) -> Result<Vec<GroupName>> {
         let mut found = Vec::new();
-        match root.below("groups") {
+        match root.below(GROUPS) {
             Ok(dir) => list(&dir, "", &mut found)?,
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error),
@@ -167,17 +201,54 @@ impl GroupName {
         Ok(found)
     }
 
-    /// Removes it if it is open and empty. The kernel refuses to remove what has
-    /// members, and whoever joins meanwhile makes it anew.
-    pub fn forget_if_empty(&self, root: &Dir) {
-        let remove = |path: String| {
-            let _ = unlinkat(&root.fd, path.as_str(), AtFlags::REMOVEDIR);
+    /// Removes it if it is open and empty, and no start was asked for in it for so long. The
+    /// kernel refuses to remove what has members or groups in it. A start that is under way in it
+    /// all the same is refused.
+    pub fn forget_if_empty(&self, root: &Dir, unused_for: Duration) -> Result<()> {
+        let has_groups = match root.below(&self.dir()).and_then(|dir| dir.names()) {
+            Err(error) if error.is_missing() => return Ok(()),
+            names => !names?.is_empty(),
         };
-        if !matches!(self.closed_by(root), Ok(None)) {
-            return;
+        let mark = Mark::of(root, &self.0);
+        if has_groups || self.closed_by(root)?.is_some() || !mark.is_unused_for(unused_for)? {
+            return Ok(());
         }
-        remove(format!("{}/{MEMBERS}", self.dir()));
-        remove(self.dir());
+        if !remove_dir(root, &format!("{}/{MEMBERS}", self.dir()))? {
+            return Ok(());
+        }
+        mark.remove()?;
+        if remove_dir(root, &self.dir())? {
+            return Ok(());
+        }
+        // It was closed, or joined, in this moment, and needs a mark again.
+        match mark.make() {
+            Err(error) if error.is_missing() => Ok(()),
+            made => made,
+        }
+    }
+
+    /// Removes the half-made marks of processes that were killed while they made a group.
+    pub fn tidy(root: &Dir) -> Result<()> {
+        match tidy(root) {
+            Err(error) if error.is_missing() => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn make_dir(root: &Dir, name: &str) -> Result<()> {
+    match mkdirat(&root.fd, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(StoreError::io("make", &root.path.join(name), errno)),
+    }
+}
+
+/// Whether a directory is gone; one that is not empty is left.
+fn remove_dir(root: &Dir, name: &str) -> Result<bool> {
+    match unlinkat(&root.fd, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+        Err(errno) => Err(StoreError::io("remove", &root.path.join(name), errno)),
     }
 }
 

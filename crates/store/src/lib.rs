@@ -7,7 +7,7 @@
 //!                out.log  err.log  tty.log, and their indexes
 //!   journal      a notice of every change of a run's state
 //!   live/<id>    the lock of an unfinished run, by a second name
-//!   groups/<a>/<b>/   .members/<id> (the lock again)   .closed
+//!   groups/<a>/<b>/   .open or .closed   .members/<id> (the lock again)
 //! ```
 //!
 //! A run directory has one writer: its keeper, or the guard once the keeper is
@@ -21,6 +21,7 @@ mod generations;
 mod groups;
 mod journal;
 mod log;
+mod mark;
 mod members;
 mod room;
 mod rundir;
@@ -36,6 +37,7 @@ pub use files::Dir;
 pub use groups::GroupName;
 pub use journal::{JournalReader, News, Notice};
 pub use log::{Extent, Log, LogReader, Piece, Took};
+pub use mark::Generations;
 pub use members::{KnownMembers, LostMembers, MemberFile};
 pub use room::Reserve;
 pub use rundir::{RunDir, Standing};

@@ -6,6 +6,7 @@ use crate::format::{Event, Phase, RecordFile, SpecFile};
 use crate::generations;
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
+use crate::mark::Generations;
 use crate::members::{self, KnownMembers, MEMBERS, MemberFile};
 use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
@@ -134,10 +135,25 @@ impl RunDir {
         &self.dir
     }
 
-    /// Registers in a group; an error, if that is closed. To be called once it
+    /// Registers in a group as it is now; an error, if that is closed. To be called once it
     /// listens, and before anybody is born.
     pub fn join(&mut self, group: &GroupName) -> Result<()> {
-        self.joined = Some(group.join(&self.root, self)?);
+        /// A prune that comes between is not met so often in a row.
+        const TRIES: usize = 1000;
+        let mut tries = 0;
+        loop {
+            let seen = group.generations(&self.root)?;
+            match self.join_as_asked(group, &seen) {
+                Err(StoreError::GroupClosedMeanwhile(_)) if tries < TRIES => tries += 1,
+                other => return other,
+            }
+        }
+    }
+
+    /// As [`RunDir::join`], for a start that was asked for earlier: it is refused as well if
+    /// the group was closed since, though it may be open again.
+    pub fn join_as_asked(&mut self, group: &GroupName, seen: &Generations) -> Result<()> {
+        self.joined = Some(group.join(&self.root, self, seen)?);
         Ok(())
     }
 

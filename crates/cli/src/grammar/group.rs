@@ -1,6 +1,6 @@
 //! `group`: sets of runs that are ended, and kept ended, as a whole.
 
-use super::table::JSON;
+use super::table::{JSON, STOP_STATUSES};
 use super::{BARE, Chapter, Command, Count, Kind, Operand, Opt, Section};
 
 pub static GROUP: Command = Command {
@@ -34,6 +34,7 @@ static STOP: Command = Command {
     usage: "[options] NAME",
     operands: NAME,
     sections: TELLING,
+    statuses: STOP_STATUSES,
     ..BARE
 };
 
@@ -41,9 +42,12 @@ static CLOSE: Command = Command {
     path: &["group", "close"],
     does: "stop every run of a group, and let none start any more",
     usage: "[options] NAME",
-    about: "Nothing can start in a closed group, nor in a group below it, until it is opened.",
+    about: "\
+Nothing can start in a closed group, nor in a group below it, until it is opened.
+A start that was under way when it was closed is refused, also if it is opened again.",
     operands: NAME,
     sections: TELLING,
+    statuses: STOP_STATUSES,
     ..BARE
 };
 

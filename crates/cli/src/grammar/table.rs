@@ -136,7 +136,9 @@ static WAIT: Command = Command {
     path: &["wait"],
     does: "wait until runs have ended",
     usage: "[options] ID…",
-    about: ABOUT_IDS,
+    about: "\
+Waits for all of them, and tells of each how it ended, in the order given.
+An ID is a run's id, the beginning of one that no other run shares, or a name.",
     operands: &[IDS],
     sections: &[
         Section {
@@ -145,8 +147,25 @@ static WAIT: Command = Command {
         },
         Section { heading: "Telling", options: &[JSON] },
     ],
+    statuses: Some(&Statuses {
+        usual: "that of the first run given that has failed, as `run` gives it.",
+        special: &[
+            ("0", "all of them succeeded"),
+            ("124", "not all of them had ended when the time was over"),
+            ("125", "there is no such run, or it was removed"),
+        ],
+    }),
     ..BARE
 };
+
+/// What an order to end runs can come to.
+pub(super) const STOP_STATUSES: Option<&Statuses> = Some(&Statuses {
+    usual: "0 once every run meant is proven to be over.",
+    special: &[
+        ("120", "one is stuck, or was released: nothing is proven of it"),
+        ("125", "one could not be found or asked"),
+    ],
+});
 
 const STOP_USAGE: &str = "[options] ID…|--all|--group G";
 const STOP_SECTIONS: &[Section] = &[
@@ -174,6 +193,7 @@ static STOP: Command = Command {
     about: ABOUT_IDS,
     operands: &[ANY_IDS],
     sections: STOP_SECTIONS,
+    statuses: STOP_STATUSES,
     ..BARE
 };
 
@@ -184,6 +204,7 @@ static KILL: Command = Command {
     about: ABOUT_IDS,
     operands: &[ANY_IDS],
     sections: STOP_SECTIONS,
+    statuses: STOP_STATUSES,
     ..BARE
 };
 
@@ -223,6 +244,10 @@ static PRUNE: Command = Command {
         },
         Section { heading: "Telling", options: &[JSON] },
     ],
+    statuses: Some(&Statuses {
+        usual: "0 if all of them are gone.",
+        special: &[("125", "something could not be removed: it is named")],
+    }),
     ..BARE
 };
 

@@ -15,6 +15,7 @@ mod log_costs;
 mod log_failures;
 mod logs;
 mod members;
+mod marks;
 mod names;
 mod private;
 mod stage;
