@@ -9,9 +9,13 @@ pub struct Left {
     pub crashes: u8,
     pub prunes: u8,
     pub restarts: u8,
+    /// How often the group is opened again.
+    pub opens: u8,
 }
 
 pub struct Plan {
+    /// Whether the groups are there from the beginning.
+    pub made: bool,
     /// Where each run joins.
     pub places: Vec<Place>,
     /// What is closed.
@@ -26,6 +30,10 @@ pub struct Run {
     pub place: Place,
     pub generation: u8,
     pub keeper: Keeper,
+    /// The generations of the outer and the inner group, as they were when it was asked for.
+    pub saw: [Option<u8>; 2],
+    /// It was asked for before the close.
+    pub early: bool,
     /// Its lock has a name in `live`.
     pub listed: bool,
     pub registered: bool,
@@ -36,12 +44,12 @@ pub struct Run {
     pub alive: bool,
 }
 
-/// Keeper and guard share the lock; this is both.
+/// The caller who asks, then keeper and guard, who share the lock; this is all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Keeper {
     /// Not begun, or gone.
     Nobody,
-    /// Holds the lock once it has taken the first step.
+    /// Holds the lock once it has taken it.
     Beginning {
         next: usize,
     },
@@ -52,11 +60,13 @@ pub enum Keeper {
 }
 
 impl Run {
-    pub fn new(place: Place) -> Run {
+    pub fn new(place: Place, keeper: Keeper) -> Run {
         Run {
             place,
             generation: 1,
-            keeper: Keeper::Beginning { next: 0 },
+            keeper,
+            saw: [None; 2],
+            early: false,
             listed: false,
             registered: false,
             listens: false,
@@ -93,7 +103,7 @@ impl Closer {
     }
 }
 
-/// A sweep or a prune under way: of whom, and which step comes next.
+/// A sweep, a prune or an open under way: of whom, and which step comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Errand<T> {
     pub of: T,
@@ -109,4 +119,6 @@ pub struct Seen {
     pub swept: bool,
     pub made_anew: bool,
     pub restarted_late: bool,
+    /// Refused by a group that is open again.
+    pub refused_when_open: bool,
 }

@@ -11,8 +11,16 @@ pub enum Variant {
     ForgetsAncestors,
     /// Is listed as live only when it is about to be born.
     LocksLast,
-    /// Lists and stops, then writes `closed`.
+    /// Lists and stops, then renames the mark.
     ListsFirst,
+    /// Looks whether the groups are open, but not at their generations.
+    ForgetsGenerations,
+    /// Looks at the generation of its own group, but not of those above.
+    ForgetsTheirGenerations,
+    /// Renames the mark, then gives it another generation.
+    OpensFirst,
+    /// A group that is made anew has the generation of every new group.
+    SameWhenNew,
     /// Is put away, then leaves its group.
     LeavesLast,
 }
@@ -20,36 +28,68 @@ pub enum Variant {
 impl Variant {
     pub const BROKEN: [Variant; 4] =
         [Variant::ChecksFirst, Variant::ForgetsAncestors, Variant::LocksLast, Variant::ListsFirst];
+
+    /// Those that only break it once the group is opened again.
+    pub const BROKEN_BY_AN_OPEN: [Variant; 4] = [
+        Variant::ForgetsGenerations,
+        Variant::ForgetsTheirGenerations,
+        Variant::OpensFirst,
+        Variant::SameWhenNew,
+    ];
 }
 
-/// What a keeper does before its command is born.
+/// What the caller and then the keeper do before the command is born. The caller begins by
+/// reading, and makes what is missing; that it looks for `.closed` as well only refuses earlier,
+/// and is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Join {
+    /// Makes the directory, and looks for its mark.
+    Make(Place),
+    Mark(Place),
+    Read(Place),
     Lock,
     List,
     Listen,
-    Make(Place),
     MakeMembers,
     Register,
-    Check(Place),
+    CheckGeneration(Place),
+    CheckClosed(Place),
     Spawn,
 }
 
 pub fn joining(variant: Variant, place: Place) -> Vec<Join> {
-    use Join::{Check, List, Listen, Lock, Make, MakeMembers, Register, Spawn};
-    let lock = vec![Lock, List, Listen];
+    use Join::{
+        CheckClosed, CheckGeneration, List, Listen, Lock, Make, MakeMembers, Mark, Read, Register,
+        Spawn,
+    };
     let line: &[Place] =
         if place == Place::Inner { &[Place::Outer, Place::Inner] } else { &[Place::Outer] };
-    let mut register: Vec<Join> = line.iter().map(|place| Make(*place)).collect();
-    register.extend([MakeMembers, Register]);
+    let mut ask: Vec<Join> = line.iter().flat_map(|place| [Make(*place), Mark(*place)]).collect();
+    ask.extend(line.iter().map(|place| Read(*place)));
+    let lock = vec![Lock, List, Listen];
+    let register = vec![MakeMembers, Register];
     let own: &[Place] = if variant == Variant::ForgetsAncestors { &[place] } else { line };
-    let check: Vec<Join> = own.iter().map(|place| Check(*place)).collect();
+    let check = own.iter().flat_map(|group| {
+        let compares = match variant {
+            Variant::ForgetsGenerations => false,
+            Variant::ForgetsTheirGenerations => *group == place,
+            _ => true,
+        };
+        compares.then_some(CheckGeneration(*group)).into_iter().chain([CheckClosed(*group)])
+    });
+    let check = check.collect();
     let parts = match variant {
-        Variant::ChecksFirst => [lock, check, register],
-        Variant::LocksLast => [register, check, lock],
-        _ => [lock, register, check],
+        Variant::ChecksFirst => [ask, lock, check, register],
+        Variant::LocksLast => [ask, register, check, lock],
+        _ => [ask, lock, register, check],
     };
     parts.into_iter().flatten().chain([Spawn]).collect()
+}
+
+/// Where a start begins: it makes nothing that is there.
+pub fn asking(variant: Variant, place: Place) -> usize {
+    let steps = joining(variant, place);
+    steps.iter().position(|step| matches!(step, Join::Read(_))).unwrap_or_default()
 }
 
 /// What a keeper or a sweep does when everybody is dead.
@@ -71,7 +111,8 @@ pub fn ending(variant: Variant) -> [End; 3] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Close {
     Make(Place),
-    Write,
+    Mark(Place),
+    Rename,
     /// Which groups are below it.
     ListNames,
     ListMembers(Place),
@@ -80,17 +121,31 @@ pub enum Close {
 }
 
 pub fn closing(variant: Variant, group: Place) -> Vec<Close> {
-    let mut write = vec![Close::Make(Place::Outer)];
+    let mut write = vec![Close::Make(Place::Outer), Close::Mark(Place::Outer)];
     let mut list = vec![Close::ListNames];
     if group == Place::Inner {
-        write.push(Close::Make(Place::Inner));
+        write.extend([Close::Make(Place::Inner), Close::Mark(Place::Inner)]);
     } else {
         list.push(Close::ListMembers(Place::Outer));
     }
-    write.push(Close::Write);
+    write.push(Close::Rename);
     list.extend([Close::ListMembers(Place::Inner), Close::Ask, Close::Await]);
     match variant {
         Variant::ListsFirst => [list, write].concat(),
         _ => [write, list].concat(),
+    }
+}
+
+/// What opens a group again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Open {
+    Change,
+    Rename,
+}
+
+pub fn opening(variant: Variant) -> [Open; 2] {
+    match variant {
+        Variant::OpensFirst => [Open::Rename, Open::Change],
+        _ => [Open::Change, Open::Rename],
     }
 }

@@ -1,7 +1,7 @@
 //! The groups, the runs, and everybody who acts on them.
 
 use crate::cast::{Closer, Errand, Keeper, Left, Plan, Run, Seen};
-use crate::orders::{Close, End, Join, Variant, closing, ending, joining};
+use crate::orders::{Close, End, Join, Open, Variant, asking, closing, ending, joining, opening};
 use crate::tree::{Place, Tree};
 
 /// One step of somebody.
@@ -22,6 +22,8 @@ pub enum Happens {
     SweeperCrashes,
     PruneBegins(Place),
     Pruner,
+    OpenBegins,
+    Opener,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,30 +35,42 @@ pub struct World {
     tree: Tree,
     sweep: Option<Errand<usize>>,
     prune: Option<Errand<Place>>,
+    open: Option<Errand<Place>>,
+    /// The group was opened after it was closed.
+    opened: bool,
     left: Left,
 }
 
 impl World {
-    pub fn new(plan: &Plan) -> World {
+    pub fn new(plan: &Plan, variant: Variant) -> World {
+        let beginning = |place| Keeper::Beginning { next: asking(variant, place) };
+        let steps = closing(variant, plan.close);
+        // Renaming first, it makes nothing that is there.
+        let renames = steps.iter().position(|step| *step == Close::Rename).unwrap_or_default();
+        let next = if variant == Variant::ListsFirst { 0 } else { renames };
         World {
-            runs: plan.places.iter().map(|place| Run::new(*place)).collect(),
+            runs: plan.places.iter().map(|place| Run::new(*place, beginning(*place))).collect(),
             closer: Closer::Working {
-                next: 0,
+                next,
                 inner_seen: false,
                 found: vec![None; plan.places.len()],
             },
             seen: Seen::default(),
             close: plan.close,
-            tree: Tree::default(),
+            tree: if plan.made { Tree::made() } else { Tree::default() },
             sweep: None,
             prune: None,
+            open: None,
+            opened: false,
             left: plan.left,
         }
     }
 
-    /// Those of the closed group whose processes live.
+    /// Those of the closed group whose processes live. Once it was opened again they may, if
+    /// they were asked for after the close.
     pub fn living_below_closed(&self) -> usize {
-        let meant = |run: &&Run| run.alive && run.place.is_below(self.close);
+        let meant =
+            |run: &&Run| run.alive && run.place.is_below(self.close) && (run.early || !self.opened);
         self.runs.iter().filter(meant).count()
     }
 
@@ -99,6 +113,11 @@ impl World {
             let places = [Place::Outer, Place::Inner].into_iter().filter(there);
             actions.extend(places.map(Happens::PruneBegins));
         }
+        if self.open.is_some() {
+            actions.push(Happens::Opener);
+        } else if self.left.opens > 0 && self.tree.at(self.close).closed.is_some() {
+            actions.push(Happens::OpenBegins);
+        }
     }
 
     /// It waits for whom it has asked; whoever is lost is swept meanwhile.
@@ -125,8 +144,9 @@ impl World {
                 let generation = world.runs[index].generation + 1;
                 // A membership that was left behind is still there.
                 let registered = world.runs[index].registered;
-                world.runs[index] =
-                    Run { generation, registered, ..Run::new(world.runs[index].place) };
+                let place = world.runs[index].place;
+                let keeper = Keeper::Beginning { next: asking(variant, place) };
+                world.runs[index] = Run { generation, registered, ..Run::new(place, keeper) };
             }
             Happens::Closer => world.close(variant),
             Happens::CloserCrashes => {
@@ -145,9 +165,27 @@ impl World {
                 let open = !world.tree.is_closed_for(of);
                 world.prune = open.then_some(Errand { of, next: 0 });
             }
-            Happens::Pruner => world.prune(),
+            Happens::Pruner => world.prune(variant),
+            Happens::OpenBegins => {
+                world.left.opens -= 1;
+                world.open = Some(Errand { of: world.close, next: 0 });
+            }
+            Happens::Opener => world.open(variant),
         }
+        world.forget_what_is_over();
         world
+    }
+
+    /// What was seen by a start matters until it is born or refused.
+    fn forget_what_is_over(&mut self) {
+        for run in &mut self.runs {
+            if !matches!(run.keeper, Keeper::Beginning { .. }) {
+                run.saw = [None; 2];
+            }
+            run.early &= run.alive || matches!(run.keeper, Keeper::Beginning { .. });
+        }
+        self.tree
+            .rename_generations(self.runs.iter_mut().flat_map(|run| run.saw.iter_mut().flatten()));
     }
 
     fn keep(&mut self, variant: Variant, index: usize) {
@@ -173,44 +211,79 @@ impl World {
     fn begin(&mut self, variant: Variant, index: usize, next: usize) {
         let run = &mut self.runs[index];
         let steps = joining(variant, run.place);
-        run.keeper = Keeper::Beginning { next: next + 1 };
-        let made = match steps[next] {
-            Join::Lock => true,
-            Join::List => {
-                run.listed = true;
-                true
-            }
-            Join::Listen => {
-                run.listens = true;
-                true
-            }
-            Join::Make(place) => self.tree.make(place),
-            Join::MakeMembers => self.tree.make_members(run.place),
-            Join::Register => {
-                let fine = self.tree.at(run.place).members;
-                run.registered |= fine;
-                fine
-            }
-            Join::Check(place) => {
-                if self.tree.at(place).closed {
-                    self.seen.refused = true;
-                    self.seen.restarted_late |= run.generation > 1;
-                    run.keeper = Keeper::Ending { next: 0 };
+        let at = |wanted: fn(&Join) -> bool| steps.iter().position(wanted).unwrap_or_default();
+        let make_group = at(|step| matches!(step, Join::Make(_)));
+        let make_members = at(|step| matches!(step, Join::MakeMembers));
+        let mut goes_on = Goes::On;
+        match steps[next] {
+            Join::Lock => {}
+            Join::List => run.listed = true,
+            Join::Listen => run.listens = true,
+            Join::Make(place) => {
+                if !self.tree.make(place) {
+                    goes_on = Goes::To(make_group);
+                } else if self.tree.has_mark(place) {
+                    goes_on = Goes::To(next + 2);
                 }
-                true
+            }
+            Join::Mark(place) => {
+                if !self.tree.mark(place, variant == Variant::SameWhenNew) {
+                    goes_on = Goes::To(make_group);
+                }
+            }
+            Join::Read(place) => match (self.tree.at(place).open, self.tree.at(place).closed) {
+                (None, None) => {
+                    self.seen.made_anew |= self.tree.at(Place::Outer).dir;
+                    goes_on = Goes::To(make_group);
+                }
+                (None, Some(_)) => goes_on = Goes::Away,
+                (open, _) => {
+                    run.saw[place as usize] = open;
+                    // It may have been closed and opened before this, and then it is not early.
+                    run.early &= place != self.close;
+                }
+            },
+            Join::MakeMembers => {
+                if !self.tree.make_members(run.place) {
+                    goes_on = Goes::Away;
+                }
+            }
+            Join::Register => {
+                if self.tree.at(run.place).members {
+                    run.registered = true;
+                } else {
+                    goes_on = Goes::To(make_members);
+                }
+            }
+            Join::CheckGeneration(place) => {
+                let now = self.tree.at(place).open;
+                if now != run.saw[place as usize] {
+                    goes_on = Goes::Away;
+                }
+                self.seen.refused_when_open |= now.is_some() && goes_on == Goes::Away;
+            }
+            Join::CheckClosed(place) => {
+                if self.tree.at(place).closed.is_some() {
+                    goes_on = Goes::Away;
+                }
             }
             // Whoever asked a moment ago may have come too late to prevent it.
             Join::Spawn => {
                 run.alive = true;
                 run.keeper = Keeper::Running;
-                true
+                return;
+            }
+        }
+        let run = &mut self.runs[index];
+        run.keeper = match goes_on {
+            Goes::On => Keeper::Beginning { next: next + 1 },
+            Goes::To(step) => Keeper::Beginning { next: step },
+            Goes::Away => {
+                self.seen.refused = true;
+                self.seen.restarted_late |= run.generation > 1;
+                Keeper::Ending { next: 0 }
             }
         };
-        if !made {
-            self.seen.made_anew = true;
-            let first = steps.iter().position(|step| matches!(step, Join::Make(_)));
-            self.runs[index].keeper = Keeper::Beginning { next: first.unwrap_or_default() };
-        }
     }
 
     fn close(&mut self, variant: Variant) {
@@ -219,7 +292,16 @@ impl World {
         let member = |run: &Run, place| run.registered && run.place == place;
         let made = match steps[*next] {
             Close::Make(place) => self.tree.make(place),
-            Close::Write => self.tree.close(self.close),
+            Close::Mark(place) => {
+                self.tree.has_mark(place) || self.tree.mark(place, variant == Variant::SameWhenNew)
+            }
+            Close::Rename => {
+                let closed = self.tree.close(self.close);
+                for run in &mut self.runs {
+                    run.early |= closed && run.saw[self.close as usize].is_some();
+                }
+                closed
+            }
             Close::ListNames => {
                 *inner_seen = self.tree.at(Place::Inner).dir;
                 found.fill(None);
@@ -280,17 +362,48 @@ impl World {
     }
 
     /// `forget_if_empty`, once it has looked for `closed`.
-    fn prune(&mut self) {
+    fn prune(&mut self, variant: Variant) {
         let Some(Errand { of, next }) = self.prune else { return };
-        if next == 0 {
-            let empty = !self.runs.iter().any(|run| run.registered && run.place == of);
-            self.tree.at_mut(of).members &= !empty;
-            self.prune = Some(Errand { of, next: 1 });
-        } else {
-            self.tree.remove(of);
-            self.prune = None;
-        }
+        let is_done = match next {
+            0 => {
+                let empty = !self.runs.iter().any(|run| run.registered && run.place == of);
+                self.tree.at_mut(of).members &= !empty;
+                !empty
+            }
+            1 => {
+                self.tree.at_mut(of).open = None;
+                false
+            }
+            2 => self.tree.remove(of),
+            // Something is in it again, which needs a mark.
+            3 => self.tree.has_mark(of),
+            _ => {
+                self.tree.mark(of, variant == Variant::SameWhenNew);
+                true
+            }
+        };
+        self.prune = (!is_done).then_some(Errand { of, next: next + 1 });
     }
+
+    fn open(&mut self, variant: Variant) {
+        let Some(Errand { of, next }) = self.open else { return };
+        let steps = opening(variant);
+        match steps[next] {
+            Open::Change => self.tree.change(of),
+            Open::Rename => self.opened |= self.tree.open(of),
+        }
+        self.open =
+            Some(next + 1).filter(|next| *next < steps.len()).map(|next| Errand { of, next });
+    }
+}
+
+/// How a start goes on after a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    On,
+    To(usize),
+    /// It is refused, and leaves.
+    Away,
 }
 
 impl Run {
