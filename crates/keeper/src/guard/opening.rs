@@ -55,6 +55,7 @@ mod tests {
             id: fresh_id(),
             name: None,
             group: None,
+            group_generations: None,
             generation: 1,
             argv: vec!["true".into()],
             env: Vec::new(),
