@@ -20,6 +20,7 @@ mod records {
     pub mod groups;
     pub mod ids;
     pub mod lists;
+    pub mod json;
     pub mod looking;
     pub mod members;
     pub mod ready;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
             records::scarce::register,
             records::titles::register,
             records::ids::register,
+            records::json::register,
             records::descriptors::register,
             records::crowd::register,
             records::chaos::register,

@@ -62,7 +62,7 @@ fn read(parser: &mut Parser) -> Read<Call> {
 fn read_other(command: &'static Command, words: Words<'_>) -> Read<Call> {
     match command.path {
         ["start"] => run::start(words),
-        ["restart"] => Ok(Call::Restart { ids: only_operands(words)?.texts()? }),
+        ["restart"] => ids_json(words, |ids, json| Call::Restart { ids, json }),
         ["ps"] => ps(words),
         ["tree"] => single_json(words, |id, json| Call::Tree { id, json }),
         ["show"] => single_json(words, |id, json| Call::Show { id, json }),
@@ -74,7 +74,7 @@ fn read_other(command: &'static Command, words: Words<'_>) -> Read<Call> {
         ["kill"] => Ok(Call::Kill(stop(words)?)),
         ["signal"] => signal(words),
         ["send"] => send::send(words),
-        ["close-stdin"] => Ok(Call::CloseStdin { id: only_operands(words)?.single()? }),
+        ["close-stdin"] => single_json(words, |id, json| Call::CloseStdin { id, json }),
         ["group", "ls"] => group_ls(words),
         ["group", "stop"] => {
             single_json(words, |name, json| Call::Group(GroupCall::Stop { name, json }))
@@ -83,9 +83,9 @@ fn read_other(command: &'static Command, words: Words<'_>) -> Read<Call> {
             single_json(words, |name, json| Call::Group(GroupCall::Close { name, json }))
         }
         ["group", "open"] => {
-            Ok(Call::Group(GroupCall::Open { name: only_operands(words)?.single()? }))
+            single_json(words, |name, json| Call::Group(GroupCall::Open { name, json }))
         }
-        ["rm"] => Ok(Call::Rm { ids: only_operands(words)?.texts()? }),
+        ["rm"] => ids_json(words, |ids, json| Call::Rm { ids, json }),
         ["prune"] => prune(words),
         ["sweep"] => sweep(words),
         ["doctor"] => single_json(words, |_, json| Call::Doctor { json }),
@@ -118,6 +118,18 @@ fn only_operands(mut words: Words<'_>) -> Read<Words<'_>> {
 
 /// For commands about one thing, or about none, that can be told as JSON.
 fn single_json(mut words: Words<'_>, call: impl Fn(String, bool) -> Call) -> Read<Call> {
+    let json = only_json(&mut words)?;
+    Ok(call(words.single()?, json))
+}
+
+/// For commands about several things that can be told as JSON.
+fn ids_json(mut words: Words<'_>, call: impl Fn(Vec<String>, bool) -> Call) -> Read<Call> {
+    let json = only_json(&mut words)?;
+    Ok(call(words.texts()?, json))
+}
+
+/// Whether `--json` was given, where there is no other option.
+fn only_json(words: &mut Words<'_>) -> Read<bool> {
     let mut json = false;
     while let Some(option) = words.next()? {
         match option.long {
@@ -125,7 +137,7 @@ fn single_json(mut words: Words<'_>, call: impl Fn(String, bool) -> Call) -> Rea
             _ => return words.unknown(option),
         }
     }
-    Ok(call(words.single()?, json))
+    Ok(json)
 }
 
 fn ps(mut words: Words<'_>) -> Read<Call> {
@@ -224,10 +236,11 @@ fn stop(mut words: Words<'_>) -> Read<StopOptions> {
     Ok(StopOptions { which, wait, json, quiet })
 }
 
-fn signal(words: Words<'_>) -> Read<Call> {
-    let mut operands = only_operands(words)?.texts()?.into_iter();
+fn signal(mut words: Words<'_>) -> Read<Call> {
+    let json = only_json(&mut words)?;
+    let mut operands = words.texts()?.into_iter();
     match operands.next().unwrap_or_default().parse() {
-        Ok(signal) => Ok(Call::Signal { signal, ids: operands.collect() }),
+        Ok(signal) => Ok(Call::Signal { signal, ids: operands.collect(), json }),
         Err(error) => wrong(format!("{error} (see fullstop signal --help)")),
     }
 }

@@ -1,9 +1,11 @@
 //! `send` and `close-stdin`.
 
 use crate::fail::Fail;
+use crate::print::tell_json;
 use fullstop::front::{Sender, cannot};
 use fullstop::{Runs, blocking};
 use fullstop_cli::args::SendOptions;
+use serde_json::json as value;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +22,11 @@ pub fn send(options: &SendOptions) -> Result<(), Fail> {
         let text = options.text.join(OsStr::new(" "));
         blocking::wait(sender.send(text.as_bytes()))?;
     }
-    Ok(blocking::wait(sender.send_keys(&options.keys))?)
+    blocking::wait(sender.send_keys(&options.keys))?;
+    if options.json {
+        tell_json(&value!({ "id": run.id(), "sent": sender.sent() }));
+    }
+    Ok(())
 }
 
 /// As it comes, so that it may come from something that goes on.
@@ -36,7 +42,11 @@ fn send_stdin(sender: &mut Sender<'_>) -> Result<(), Fail> {
     }
 }
 
-pub fn close_stdin(id: &str) -> Result<(), Fail> {
+pub fn close_stdin(id: &str, as_json: bool) -> Result<(), Fail> {
     let run = Runs::open()?.find(id)?;
-    Ok(blocking::wait(run.close_stdin())?)
+    blocking::wait(run.close_stdin())?;
+    if as_json {
+        tell_json(&value!({ "id": run.id(), "closed": true }));
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `start` and `restart`: runs in the background.
 
 use crate::fail::{Fail, complain};
-use crate::print::{json_line, tell, try_print};
+use crate::print::{json_line, tell, tell_json, try_print};
 use crate::run::command;
 use fullstop::{Command, Run, Runs, blocking};
 use fullstop_cli::args::{StartOptions, WaitReady};
@@ -32,6 +32,14 @@ fn told(run: &Run, as_json: bool) -> Result<(), Fail> {
     try_print(&if as_json { json_line(&run.status()?) } else { id() }?)
 }
 
+/// A run that is over by now, and removed, was started nevertheless.
+fn tell_status(run: &Run) {
+    match run.status() {
+        Ok(status) => tell_json(&status),
+        Err(error) => complain(format!("{} was started again: {error}", run.id())),
+    }
+}
+
 /// A run whose id cannot be told is a run that nobody can stop: it does not stay.
 fn taken_back(run: &Run, fail: &Fail) -> Fail {
     let (id, why) = (run.id(), &fail.why);
@@ -44,12 +52,13 @@ fn taken_back(run: &Run, fail: &Fail) -> Fail {
     .into()
 }
 
-pub fn restart(ids: &[String]) -> Result<(), Fail> {
+pub fn restart(ids: &[String], as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let mut failed = None;
     for id in ids {
         let restarted = runs.find(id).and_then(|run| blocking::wait(run.restart()));
         match restarted {
+            Ok(run) if as_json => tell_status(&run),
             Ok(run) => {
                 let generation = run.generation().unwrap_or_default();
                 tell(&format!("{} generation {generation}\n", run.id()));

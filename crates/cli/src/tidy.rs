@@ -10,13 +10,17 @@ use fullstop_cli::format::table;
 use serde_json::json as value;
 use std::time::Duration;
 
-pub fn rm(ids: &[String]) -> Result<(), Fail> {
+pub fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let mut failed = None;
     for id in ids {
-        if let Err(error) = runs.find(id).and_then(|run| run.remove()) {
-            complain(error);
-            failed = Some(Fail::silent(FAILED));
+        match runs.find(id).and_then(|run| run.remove().map(|()| run)) {
+            Ok(run) if as_json => tell_json(&value!({ "id": run.id(), "removed": true })),
+            Ok(_) => {}
+            Err(error) => {
+                complain(error);
+                failed = Some(Fail::silent(FAILED));
+            }
         }
     }
     failed.map_or(Ok(()), Err)
@@ -91,7 +95,15 @@ pub fn group(call: &GroupCall) -> Result<(), Fail> {
             let closed = group.close_with(|id, progress| stop::going_around(id, &progress));
             stop::group(&blocking::wait(closed)?, *json)
         }
-        GroupCall::Open { name } => Ok(runs.group(name)?.open()?),
+        GroupCall::Open { name, json } => {
+            let group = runs.group(name)?;
+            group.open()?;
+            if *json {
+                // One above it may be closed still.
+                tell_json(&value!({ "name": group.name(), "closed_by": group.closed_by()? }));
+            }
+            Ok(())
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! `wait`, `events` and `signal`.
 
 use crate::fail::{FAILED, Fail, complain};
-use crate::print::{exit, json, print};
+use crate::print::{exit, json, print, tell_json};
 use crate::stop::line;
 use fullstop::{Ending, Error, Event, Id, Report, Run, Runs, Signal, What, blocking};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::format::when;
 use fullstop_cli::plain;
+use serde_json::json as value;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -56,13 +57,20 @@ pub fn status_of(report: &Report) -> u8 {
     }
 }
 
-pub fn signal(signal: Signal, ids: &[String]) -> Result<(), Fail> {
+pub fn signal(signal: Signal, ids: &[String], as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let mut failed = None;
     for id in ids {
-        if let Err(error) = runs.find(id).and_then(|run| blocking::wait(run.signal(signal))) {
-            complain(format!("{id}: {error}"));
-            failed = Some(Fail::silent(FAILED));
+        let send = |run: Run| blocking::wait(run.signal(signal)).map(|()| run);
+        match runs.find(id).and_then(send) {
+            Ok(run) if as_json => {
+                tell_json(&value!({ "id": run.id(), "signal": signal, "accepted": true }));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                complain(format!("{id}: {error}"));
+                failed = Some(Fail::silent(FAILED));
+            }
         }
     }
     failed.map_or(Ok(()), Err)

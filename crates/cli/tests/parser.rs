@@ -229,7 +229,9 @@ fn small_commands_get_what_they_were_told() {
     assert_eq!((stop.which, stop.wait), (Which::Ids(ids(&["a", "b"])), false));
     let Ok(Call::Kill(kill)) = parse("kill --group plan/research") else { panic!() };
     assert_eq!((kill.which, kill.wait), (Which::Group("plan/research".to_owned()), true));
-    let Ok(Call::Signal { signal, ids: told }) = parse("signal HUP a b") else { panic!() };
+    let Ok(Call::Signal { signal, ids: told, json: false }) = parse("signal HUP a b") else {
+        panic!()
+    };
     assert_eq!((signal.number(), told), (1, ids(&["a", "b"])));
     let Ok(Call::Ps(ps)) = parse("ps -aq --group g") else { panic!() };
     assert_eq!((ps.all, ps.form, ps.group.as_deref()), (true, Form::Names, Some("g")));

@@ -38,6 +38,25 @@ fn sample(kind: Kind) -> String {
     sample.to_owned()
 }
 
+/// Commands without `--json`, and why a program does not miss it.
+const NO_JSON: &[(&[&str], &str)] = &[
+    (&["run"], "its stdout is the command's; a program asks for a report: --report FILE"),
+    (&["attach"], "a window for a person"),
+    (&["demo"], "a show for a person"),
+    (&["completions"], "a script for a shell"),
+    (&["man"], "pages for a person"),
+    (&["help"], "text for a person"),
+];
+
+#[test]
+fn every_command_tells_json_or_has_a_reason_not_to() {
+    for command in leaves() {
+        let tells = command.options().any(|option| option.long == "json");
+        let excused = NO_JSON.iter().any(|(path, _)| *path == command.path);
+        assert!(tells != excused, "{}: either --json or a reason", command.title());
+    }
+}
+
 /// A call with everything that the command cannot do without, and this.
 fn call(command: &Command, extra: Vec<String>) -> Vec<String> {
     let mut words: Vec<String> = command.path.iter().map(ToString::to_string).collect();

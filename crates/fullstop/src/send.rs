@@ -89,6 +89,11 @@ impl<'r> Sender<'r> {
         Sender { run, patience, sent: 0, given: 0 }
     }
 
+    /// How many bytes have arrived.
+    pub fn sent(&self) -> usize {
+        self.sent
+    }
+
     pub async fn send(&mut self, input: &[u8]) -> Result<()> {
         self.run.reads()?;
         self.given += input.len();

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub enum Call {
     Run(Box<RunOptions>),
     Start(Box<StartOptions>),
-    Restart { ids: Vec<String> },
+    Restart { ids: Vec<String>, json: bool },
     Ps(PsOptions),
     Tree { id: String, json: bool },
     Show { id: String, json: bool },
@@ -27,11 +27,11 @@ pub enum Call {
     Wait(WaitOptions),
     Stop(StopOptions),
     Kill(StopOptions),
-    Signal { signal: Signal, ids: Vec<String> },
+    Signal { signal: Signal, ids: Vec<String>, json: bool },
     Send(SendOptions),
-    CloseStdin { id: String },
+    CloseStdin { id: String, json: bool },
     Group(GroupCall),
-    Rm { ids: Vec<String> },
+    Rm { ids: Vec<String>, json: bool },
     Prune(PruneOptions),
     Sweep { dry_run: bool, json: bool },
     Doctor { json: bool },
@@ -113,6 +113,7 @@ pub struct SendOptions {
     pub keys: Vec<Key>,
     /// How long it is waited for a command that does not read.
     pub timeout: Duration,
+    pub json: bool,
 }
 
 #[derive(Debug, Default)]
@@ -202,7 +203,7 @@ pub enum GroupCall {
     Ls { form: Form },
     Stop { name: String, json: bool },
     Close { name: String, json: bool },
-    Open { name: String },
+    Open { name: String, json: bool },
 }
 
 #[derive(Debug, Default)]

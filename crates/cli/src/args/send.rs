@@ -9,12 +9,13 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn send(mut words: Words<'_>) -> Read<Call> {
-    let (mut keys, mut timeout) = (Vec::new(), TIMEOUT);
+    let (mut keys, mut timeout, mut json) = (Vec::new(), TIMEOUT, false);
     while let Some(option) = words.next()? {
         match option.long {
             "key" => keys.push(key(&words.text(option)?)?),
             "enter" => keys.push(Key::enter()),
             "timeout" => timeout = words.timeout(option)?,
+            "json" => json = true,
             _ => return words.unknown(option),
         }
     }
@@ -25,7 +26,7 @@ pub fn send(mut words: Words<'_>) -> Read<Call> {
     if text.len() > 1 && text.iter().any(|word| word == "-") {
         return wrong("- is whatever stdin has, and stands alone (a dash is --key -)");
     }
-    Ok(Call::Send(SendOptions { id, text, keys, timeout }))
+    Ok(Call::Send(SendOptions { id, text, keys, timeout, json }))
 }
 
 fn key(name: &str) -> Read<Key> {

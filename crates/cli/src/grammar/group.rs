@@ -1,6 +1,6 @@
 //! `group`: sets of runs that are ended, and kept ended, as a whole.
 
-use super::table::{JSON, STOP_STATUSES};
+use super::table::{JSON, ONLY_JSON, STOP_STATUSES};
 use super::{BARE, Chapter, Command, Count, Kind, Operand, Opt, Section};
 
 pub static GROUP: Command = Command {
@@ -33,7 +33,7 @@ static STOP: Command = Command {
     does: "stop every run of a group; new ones may start",
     usage: "[options] NAME",
     operands: NAME,
-    sections: TELLING,
+    sections: ONLY_JSON,
     statuses: STOP_STATUSES,
     ..BARE
 };
@@ -46,7 +46,7 @@ static CLOSE: Command = Command {
 Nothing can start in a closed group, nor in a group below it, until it is opened.
 A start that was under way when it was closed is refused, also if it is opened again.",
     operands: NAME,
-    sections: TELLING,
+    sections: ONLY_JSON,
     statuses: STOP_STATUSES,
     ..BARE
 };
@@ -54,9 +54,8 @@ A start that was under way when it was closed is refused, also if it is opened a
 static OPEN: Command = Command {
     path: &["group", "open"],
     does: "let runs start again in a closed group",
-    usage: "NAME",
+    usage: "[options] NAME",
     operands: NAME,
+    sections: ONLY_JSON,
     ..BARE
 };
-
-const TELLING: &[Section] = &[Section { heading: "Telling", options: &[JSON] }];

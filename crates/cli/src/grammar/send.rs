@@ -1,6 +1,6 @@
 //! `send` and `close-stdin`: input for runs that others talk to.
 
-use super::table::{ABOUT_IDS, ID};
+use super::table::{ABOUT_IDS, ID, JSON, ONLY_JSON};
 use super::{BARE, Command, Count, Kind, Operand, Opt, Section};
 
 const TEXT: Operand = Operand::new("TEXT", Kind::Text, Count::Any, "");
@@ -28,6 +28,7 @@ spaces, - is whatever stdin has; then come the keys, in their order.",
             options: &[Opt::with("timeout", "D", Kind::Duration, "give up on a command")
                 .more(" that does not read for so long (default: 5s)")],
         },
+        Section { heading: "Telling", options: &[JSON] },
     ],
     ..BARE
 };
@@ -35,8 +36,9 @@ spaces, - is whatever stdin has; then come the keys, in their order.",
 pub static CLOSE_STDIN: Command = Command {
     path: &["close-stdin"],
     does: "end the input of a run",
-    usage: "ID",
+    usage: "[options] ID",
     about: ABOUT_IDS,
     operands: &[ID],
+    sections: ONLY_JSON,
     ..BARE
 };

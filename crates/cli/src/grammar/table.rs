@@ -33,7 +33,7 @@ and says \"stopped\" only when the kernel agrees.",
 };
 
 pub(super) const JSON: Opt = Opt::flag("json", "print JSON, for programs");
-const ONLY_JSON: &[Section] = &[Section { heading: "Telling", options: &[JSON] }];
+pub(super) const ONLY_JSON: &[Section] = &[Section { heading: "Telling", options: &[JSON] }];
 const DRY_RUN: Opt = Opt::flag("dry-run", "say what would be done, and do nothing");
 
 const WHICH_RUN: &str = "which run? give its id";
@@ -49,9 +49,10 @@ pub(super) const ABOUT_IDS: &str =
 static RESTART: Command = Command {
     path: &["restart"],
     does: "stop runs, then start them again as they were",
-    usage: "ID…",
+    usage: "[options] ID…",
     about: ABOUT_IDS,
     operands: &[IDS],
+    sections: ONLY_JSON,
     ..BARE
 };
 
@@ -211,21 +212,23 @@ static KILL: Command = Command {
 static SIGNAL: Command = Command {
     path: &["signal"],
     does: "send a signal to the leader of each run",
-    usage: "SIGNAL ID…",
+    usage: "[options] SIGNAL ID…",
     about: ABOUT_IDS,
     operands: &[
         Operand::new("SIGNAL", Kind::Signal, Count::One, "which signal? give its name"),
         IDS,
     ],
+    sections: ONLY_JSON,
     ..BARE
 };
 
 static RM: Command = Command {
     path: &["rm"],
     does: "forget runs that have ended",
-    usage: "ID…",
+    usage: "[options] ID…",
     about: ABOUT_IDS,
     operands: &[IDS],
+    sections: ONLY_JSON,
     ..BARE
 };
 
