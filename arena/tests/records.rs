@@ -9,6 +9,13 @@ use std::process::ExitCode;
 #[path = "hard/kit.rs"]
 mod kit;
 
+/// What the suite of output uses, for who follows.
+#[allow(dead_code)]
+#[path = "output/tools.rs"]
+mod tools;
+
+use records::desk;
+
 mod records {
     pub mod again;
     pub mod around;
@@ -17,6 +24,7 @@ mod records {
     pub mod descriptors;
     pub mod desk;
     pub mod disk;
+    pub mod following;
     pub mod groups;
     pub mod ids;
     pub mod lists;
@@ -42,6 +50,7 @@ fn main() -> ExitCode {
             records::ready::register,
             records::lists::register,
             records::looking::register,
+            records::following::register,
             records::stopping::register,
             records::again::register,
             records::restarting::register,

@@ -4,11 +4,11 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use arena::{
     Context, Ended, MemberSlots, Outcome, Process, Signal, Spawned, Took, World, await_until,
-    ensure, seconds, send_signal,
+    ensure, millis, seconds, send_signal,
 };
 use serde_json::Value;
 
@@ -220,6 +220,21 @@ pub fn who(world: &World, id: &str) -> Outcome<Who> {
     ensure!(who.keeper.ppid == who.guard.pid, "the keeper is not the guard's: {}", who.keeper);
     ensure!(who.keeper.comm == "fullstop-keeper", "the keeper is called {}", who.keeper);
     Ok(who)
+}
+
+/// Waits for the record of a run that has settled, which takes with it what came before:
+/// from here on an event brings no record with it.
+pub fn await_settled(world: &World, id: &str) -> Outcome {
+    let written = dir(world, id).join("record.json");
+    let settled = || {
+        let at = fs::metadata(&written).and_then(|file| file.modified()).ok();
+        let at = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let began = record(world, id).ok().and_then(|record| record["started_at"].as_u64());
+        // After 50 ms; but files are dated by a clock that ticks.
+        at.zip(began).is_some_and(|(at, began)| at > millis(began + 30))
+    };
+    ensure!(await_until(SOON, settled), "run {id} does not settle");
+    Ok(())
 }
 
 /// Waits until the census of a tree that is written down holds all of these.

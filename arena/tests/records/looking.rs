@@ -3,14 +3,12 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arena::{
-    Context, Outcome, Process, Registry, Signal, World, await_until, ensure, millis, send_signal,
-};
+use arena::{Context, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal};
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, all_clean, ask_with, cgroup_procs, dir, expect_over, nobody, proof, record, say, start,
-    tell, who,
+    QUIET, all_clean, ask_with, await_settled, cgroup_procs, dir, expect_over, nobody, proof, say,
+    start, tell, who,
 };
 use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add, keeper};
 
@@ -246,16 +244,7 @@ fn events_at_once(world: &mut World, place: Place) -> Outcome {
     let script = "sh -c 'echo up > ready; read n < never' & read n < go; exit 3";
     let id = start(world, place, &["--on-exit", "wait"], &["sh", "-c", script])?;
     ready.expect("up")?;
-    // The record of a run that has settled takes with it what came before.
-    let written = dir(world, &id).join("record.json");
-    let settled = || {
-        let at = fs::metadata(&written).and_then(|file| file.modified()).ok();
-        let at = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let began = record(world, &id).ok().and_then(|record| record["started_at"].as_u64());
-        // After 50 ms; but files are dated by a clock that ticks.
-        at.zip(began).is_some_and(|(at, began)| at > millis(began + 30))
-    };
-    ensure!(await_until(SOON, settled), "it does not settle");
+    await_settled(world, &id)?;
     fs::write(world.dir().join("go"), "now\n").context("go")?;
     let path = dir(world, &id).join("events.jsonl");
     let told = || -> Vec<Value> {

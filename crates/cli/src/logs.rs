@@ -1,11 +1,11 @@
 //! `logs`: what a run has written.
 
 use crate::fail::{Fail, complain};
+use crate::following::wait;
 use fullstop::{Logs, Look, Runs, Said, Stream, Text};
 use fullstop_cli::args::{LogForm, LogsOptions};
 use fullstop_cli::format::when_exactly;
 use fullstop_cli::plain::Plain;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -77,23 +77,12 @@ fn tell(mut logs: Logs, follow: bool, teller: &mut Teller) -> Result<(), Ended> 
                     complain(format!("looking for output four times a second: {why}"));
                     is_told = true;
                 }
-                if !wait(&logs) {
+                if !wait(logs.changes(), logs.patience()) {
                     return Ok(());
                 }
             }
         }
     }
-}
-
-/// Waits until there may be more; not so, as soon as nobody reads what we write: a pipe or
-/// a terminal whose other end is closed. A write would only find that out later.
-fn wait(logs: &Logs) -> bool {
-    let stdout = io::stdout();
-    let mut fds = vec![PollFd::new(&stdout, PollFlags::empty())];
-    fds.extend(logs.changes().map(|changes| PollFd::from_borrowed_fd(changes, PollFlags::IN)));
-    let patience = Timespec::try_from(logs.patience()).ok();
-    let waited = poll(&mut fds, patience.as_ref());
-    waited.is_err() || !fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Puts it on stdout, as it was asked for.

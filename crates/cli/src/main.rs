@@ -6,6 +6,7 @@ mod attach;
 mod demo;
 mod doctor;
 mod fail;
+mod following;
 mod logs;
 mod print;
 mod ps;

@@ -1,17 +1,16 @@
 //! `wait`, `events` and `signal`.
 
 use crate::fail::{FAILED, Fail, complain};
-use crate::print::{exit, json, print, tell_json};
+use crate::following;
+use crate::print::{exit, json, json_line, print, tell_json};
 use crate::stop::line;
+use fullstop::front::plain as plain_error;
 use fullstop::{Ending, Error, Event, Id, Report, Run, Runs, Signal, What, blocking};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::format::when;
 use fullstop_cli::plain;
 use serde_json::json as value;
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
-
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+use std::time::Instant;
 
 /// Waits for all of them. The status is that of the first one given that has failed, as
 /// `run` would have given it.
@@ -82,34 +81,29 @@ pub fn events(options: &EventsOptions) -> Result<(), Fail> {
     let named: Result<Vec<Id>, _> =
         options.ids.iter().map(|id| runs.find(id).map(|run| run.id().clone())).collect();
     let named = named?;
-    let mut offsets: HashMap<Id, u64> = HashMap::new();
+    if !options.follow {
+        return show(&runs.past_events(&named)?, options.json);
+    }
+    let mut events = runs.follow_events(&named);
+    let mut is_told = false;
     loop {
-        // Whoever follows needs to look at history once.
-        let first = offsets.is_empty();
-        let mut ids = named.clone();
-        if named.is_empty() {
-            ids = if first { runs.ids()? } else { runs.live_ids()? };
-            ids.extend(offsets.keys().filter(|_| !first).cloned());
-            ids.sort_unstable();
-            ids.dedup();
+        show(&events.look()?, options.json)?;
+        if let Some(why) = events.why_looking().filter(|_| !is_told) {
+            complain(format!("looking for events four times a second: {}", plain_error(why)));
+            is_told = true;
         }
-        let mut new = Vec::new();
-        for id in ids {
-            let from = offsets.get(&id).copied().unwrap_or_default();
-            // One that was removed meanwhile has no more to tell.
-            let Ok((events, next)) = runs.events(&id, from) else { continue };
-            new.extend(events);
-            offsets.insert(id, next);
-        }
-        new.sort_by_key(|event| event.at);
-        for event in &new {
-            if options.json { json(event)? } else { print(&told(event))? }
-        }
-        if !options.follow {
+        if !following::wait(events.changes(), events.patience()) {
             return Ok(());
         }
-        std::thread::sleep(LOOK_EVERY);
     }
+}
+
+fn show(events: &[Event], as_json: bool) -> Result<(), Fail> {
+    let mut text = String::new();
+    for event in events {
+        text += &if as_json { json_line(event)? } else { told(event) };
+    }
+    if text.is_empty() { Ok(()) } else { print(&text) }
 }
 
 fn told(event: &Event) -> String {

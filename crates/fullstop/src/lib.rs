@@ -20,6 +20,7 @@ pub mod blocking;
 mod command;
 mod doctor;
 mod error;
+mod events;
 #[doc(hidden)]
 pub mod front;
 mod group;
@@ -48,6 +49,7 @@ mod window;
 pub use command::{Agent, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{Error, Result};
+pub use events::Events;
 #[doc(hidden)]
 pub use fullstop_cage::entry;
 pub use fullstop_core::duration;

@@ -152,9 +152,13 @@ impl Ledger {
             self.write();
             return;
         }
+        let has_events = !self.events.is_empty();
         let appended = self.append();
         if changed || appended.is_err() {
             self.due.get_or_insert_with(|| now() + SETTLED);
+        } else if has_events && self.due.is_none() {
+            // No record is about to be written whose notice would name these events.
+            self.run.notify(&self.record);
         }
     }
 

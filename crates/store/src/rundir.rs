@@ -57,6 +57,8 @@ pub struct RunDir {
     keeps_old: Cell<bool>,
     /// The state that the journal was last told.
     noticed: RefCell<Option<Phase>>,
+    /// Whether events were appended after the last notice.
+    has_unnoticed_events: Cell<bool>,
     /// There may be a file of members: most runs are over without one.
     has_members: Cell<bool>,
 }
@@ -86,6 +88,7 @@ impl RunDir {
             before: None,
             keeps_old: Cell::new(false),
             noticed: RefCell::default(),
+            has_unnoticed_events: Cell::new(false),
             has_members: Cell::new(false),
         }
     }
@@ -180,8 +183,9 @@ impl RunDir {
         generations::begin(&self.dir, spec)
     }
 
-    /// Writes the record, and tells whoever reads the journal if the state is another
-    /// one. That nobody can be told, on a full disk, costs no record.
+    /// Writes the record, and appends a notice to the journal if the state is another one,
+    /// or if events were appended since the last notice. If there is no room for the notice,
+    /// on a full disk, the record is written all the same.
     pub fn write_record(&self, record: &RecordFile) -> Result<()> {
         match self.dir.replace(RECORD, record) {
             Err(error) if error.is_full() && record.report.is_some() => {
@@ -192,13 +196,21 @@ impl RunDir {
         if record.state != Phase::Starting && self.before.is_some() && self.keeps_old.take() {
             generations::forget(&self.dir);
         }
-        if self.noticed.borrow().as_ref() != Some(&record.state) {
-            let notice = Notice::new(&self.id, record.generation, record.state.word());
-            if journal::append(&self.root, &notice).is_ok() {
-                self.noticed.replace(Some(record.state.clone()));
-            }
+        if self.has_unnoticed_events.get() || self.noticed.borrow().as_ref() != Some(&record.state)
+        {
+            self.notify(record);
         }
         Ok(())
+    }
+
+    /// Appends a notice to the journal. To be called where events were appended, and no
+    /// record follows soon that would bring a notice with it.
+    pub fn notify(&self, record: &RecordFile) {
+        let notice = Notice::new(&self.id, record.generation, record.state.word());
+        if journal::append(&self.root, &notice).is_ok() {
+            self.noticed.replace(Some(record.state.clone()));
+            self.has_unnoticed_events.set(false);
+        }
     }
 
     /// Takes the room that its last record will need.
@@ -268,7 +280,9 @@ impl RunDir {
         file.write_all(&text).map_err(|error| {
             let _ = file.set_len(size);
             why(error)
-        })
+        })?;
+        self.has_unnoticed_events.set(true);
+        Ok(())
     }
 
     /// What was told until now, as far as it can be read.

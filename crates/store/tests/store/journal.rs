@@ -1,6 +1,6 @@
 //! The journal: what is appended is read, and what cannot be read is said to be missed.
 
-use crate::kit::{Home, begin, id, live_and_end, record};
+use crate::kit::{Home, begin, event, id, live_and_end, record};
 use fullstop_core::words::{Moment, Reason};
 use fullstop_store::format::Phase;
 use fullstop_store::{JournalReader, News, Notice};
@@ -43,6 +43,25 @@ fn every_change_of_a_state_is_told_once() {
     assert_eq!(told(&mut reader), []);
     let length = journal(&home).metadata().expect("its size").len();
     assert_eq!(length, 5 * LENGTH);
+}
+
+/// A follower of events reads those of the runs that a notice names.
+#[test]
+fn appended_events_have_a_notice_whatever_the_state() {
+    let home = Home::new();
+    let mut reader = home.journal().expect("a journal");
+    let run = begin(&home, &id(1), None);
+    assert_eq!(told(&mut reader).len(), 1);
+    let running = record(&id(1), Phase::Running);
+    run.append(&[event(&id(1), 1)]).expect("an event");
+    assert_eq!(told(&mut reader), [], "the record that follows brings the notice");
+    run.write_record(&running).expect("the same state");
+    assert_eq!(told(&mut reader).len(), 1);
+    run.append(&[event(&id(1), 2)]).expect("an event");
+    run.notify(&running);
+    assert_eq!(told(&mut reader).len(), 1);
+    run.write_record(&running).expect("the same state");
+    assert_eq!(told(&mut reader), [], "there was a notice of both events");
 }
 
 #[test]
