@@ -40,6 +40,7 @@ mod records {
     pub mod strangers;
     pub mod sweeping;
     pub mod titles;
+    pub mod vanished;
     pub mod worlds;
 }
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
             records::around::register,
             records::sweeping::register,
             records::members::register,
+            records::vanished::register,
             records::strangers::register,
             records::worlds::register,
             records::reuse::register,

@@ -71,6 +71,7 @@ fn state(run: &Status) -> String {
     let text = match (&run.step, left, &run.reason) {
         (Some(step), Some(left), _) => format!("stopping {step} {left}"),
         (_, _, Some(reason)) => format!("{} ({reason})", run.state),
+        _ if run.damage.is_some() && run.live => format!("{} (live)", run.state),
         _ => run.state.clone(),
     };
     match run.state.as_str() {

@@ -45,8 +45,12 @@ fn text(run: &Run) -> Result<String, Fail> {
     line("generation", status.generation.to_string());
     line("command", plain::line(&status.command.join(" ")));
     let reason = status.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
-    line("state", format!("{}{reason}", status.state));
-    line("started", format!("{} ({} ago)", when(status.started_at), age(since(status.started_at))));
+    let live = if status.damage.is_some() && status.live { ", live" } else { "" };
+    line("state", format!("{}{reason}{live}", status.state));
+    if status.started_at > 0 {
+        let ago = age(since(status.started_at));
+        line("started", format!("{} ({ago} ago)", when(status.started_at)));
+    }
     line("directory", run.dir().display().to_string());
     if let Ok(record) = run.record() {
         line("cage", record.cage.to_string());

@@ -114,7 +114,7 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
                 match ended {
                     Ok(report) => results.ended(&report),
                     // It was never born, and was swept away: nothing of it was meant by name.
-                    Err(_) if !named && run.is_some_and(|run| !run.dir().exists()) => {}
+                    Err(_) if !named && run.is_some_and(|run| run.is_gone().unwrap_or(false)) => {}
                     Err(error) => results.failed(id, &error),
                 }
             }

@@ -199,7 +199,7 @@ impl Group {
                 let tell = |progress| drop(teller.send((id.clone(), progress)));
                 match run.stop_for(reason, tell).await {
                     // It saw the close, and left no trace.
-                    Err(_) if !run.dir().exists() => Ok(None),
+                    Err(_) if run.is_gone().unwrap_or(false) => Ok(None),
                     Err(error) => Err((id.clone(), error)),
                     Ok(report) => Ok(Some(report)),
                 }

@@ -89,8 +89,17 @@ impl Run {
     }
 
     pub fn status(&self) -> Result<Status> {
-        let gone = || Error::Unfit(format!("run {} was removed", self.id));
-        Status::of(self.runs.store(), &self.id).ok_or_else(gone)
+        if let Some(status) = Status::of(self.runs.store(), &self.id) {
+            return Ok(status);
+        }
+        let what = if self.is_gone()? { "was removed" } else { "is being born just now" };
+        Err(Error::Unfit(format!("run {} {what}", self.id)))
+    }
+
+    /// Whether nothing of it is written down any more: it was removed, or never began. A
+    /// live run is there even if its directory is not.
+    pub fn is_gone(&self) -> Result<bool> {
+        Ok(self.runs.store().is_gone(&self.id)?)
     }
 
     /// Who is alive in it, parents before children.
@@ -212,7 +221,7 @@ impl Run {
                 store.put_away(&self.id)?;
             }
             // There was only the listing.
-            if !self.dir().exists() {
+            if self.is_gone()? {
                 return Ok(());
             }
         }

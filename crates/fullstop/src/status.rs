@@ -9,6 +9,9 @@ use fullstop_store::{Standing, Store, StoreError};
 use serde::Serialize;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// The state of a run that cannot be read.
+const DAMAGED: &str = "damaged";
+
 /// How a run stands, at one instant.
 ///
 /// ```
@@ -44,6 +47,9 @@ pub struct Status {
     /// Milliseconds since 1970.
     pub started_at: u64,
     pub report: Option<Report>,
+    /// Its keeper or its guard lives, whatever can be read of it.
+    pub live: bool,
+    /// Why it cannot be read.
     pub damage: Option<String>,
 }
 
@@ -75,14 +81,21 @@ pub struct Process {
 }
 
 impl Status {
-    /// Nothing, if it has just been removed.
+    /// Nothing, if it has just been removed, or is being born just now. Whatever cannot
+    /// be read is there, and is shown as damaged.
     pub(crate) fn of(store: &Store, id: &Id) -> Option<Status> {
-        let standing = store.standing(id).ok()?;
-        match store.record(id) {
-            Ok(record) => Some(from_record(record, standing)),
-            // It is being written just now.
-            Err(_) if standing == Standing::Live => None,
-            Err(error) => damaged(store, id, &error),
+        let (record, standing) = (store.record(id), store.standing(id));
+        match (record, standing) {
+            (Ok(record), Ok(standing)) => Some(from_record(record, standing)),
+            (Err(error), Ok(standing)) => {
+                let passing = store.is_gone(id).and_then(|gone| {
+                    Ok(gone || standing == Standing::Live && store.is_being_born(id)?)
+                });
+                let is_there = !passing.unwrap_or(false);
+                is_there.then(|| damaged(store, id, standing, &error))
+            }
+            // Whether it is live cannot be told: it is not said to be.
+            (_, Err(error)) => Some(damaged(store, id, Standing::Lost, &error)),
         }
     }
 }
@@ -117,21 +130,19 @@ fn from_record(record: RecordFile, standing: Standing) -> Status {
         command: record.command,
         started_at: record.started_at,
         report: record.report,
+        live: standing == Standing::Live,
         damage: None,
     }
 }
 
-fn damaged(store: &Store, id: &Id, error: &StoreError) -> Option<Status> {
-    // Removed while we looked.
-    if !store.run_path(id).exists() {
-        return None;
-    }
-    Some(Status {
+/// What the spec of a run tells whose record cannot be read; if not even that, its id.
+fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> Status {
+    let blank = || Status {
         id: id.clone(),
         name: None,
         group: None,
         generation: 0,
-        state: "damaged".to_owned(),
+        state: String::new(),
         reason: None,
         step: None,
         step_left_ms: None,
@@ -142,8 +153,16 @@ fn damaged(store: &Store, id: &Id, error: &StoreError) -> Option<Status> {
         command: Vec::new(),
         started_at: 0,
         report: None,
+        live: standing == Standing::Live,
+        damage: None,
+    };
+    let known = store.spec(id).map(|spec| from_record(RecordFile::first(spec), standing));
+    Status {
+        id: id.clone(),
+        state: DAMAGED.to_owned(),
         damage: Some(error.to_string()),
-    })
+        ..known.unwrap_or_else(|_| blank())
+    }
 }
 
 /// Who is there, by the cgroup or below the keeper. Pids of another namespace say

@@ -86,9 +86,10 @@ impl Mode {
     pub const IN_PASSING: Mode = Mode::Within(IN_PASSING);
 }
 
-/// The runs that nobody looks after.
+/// The runs that nobody looks after. One whose lock cannot be read is among them: whoever
+/// sweeps it says why it cannot be.
 pub fn lost(store: &Store) -> Result<Vec<Id>> {
-    let lost = |id: &Id| matches!(store.standing(id), Ok(Standing::Lost));
+    let lost = |id: &Id| !matches!(store.standing(id), Ok(Standing::Live | Standing::Over));
     Ok(store.live()?.into_iter().filter(lost).collect())
 }
 

@@ -61,6 +61,8 @@ impl StoreError {
         StoreError::Io { what, path: path.to_owned(), source: source.into() }
     }
 
+    /// Whether there is no such thing. Only that is an absence: what cannot be read, for
+    /// whatever other reason, may well be there, and is an error.
     pub fn is_missing(&self) -> bool {
         matches!(self, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -68,6 +70,11 @@ impl StoreError {
     /// Whether what was to be made is there already.
     pub fn is_taken(&self) -> bool {
         self.os_error().is_some_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
+    }
+
+    /// Whether something else than a directory stands there.
+    pub fn is_no_directory(&self) -> bool {
+        self.os_error().is_some_and(|error| error.kind() == io::ErrorKind::NotADirectory)
     }
 
     /// Whether there was no room on the disk, or no more that we may use.

@@ -272,7 +272,12 @@ fn gather(dir: &Dir, found: &mut Vec<Id>) -> Result<()> {
 
 fn list(dir: &Dir, above: &str, found: &mut Vec<GroupName>) -> Result<()> {
     for name in dir.names()? {
-        let Ok(below) = dir.below(&name) else { continue };
+        let below = match dir.below(&name) {
+            Ok(below) => below,
+            // Forgotten since it was listed, or no group.
+            Err(error) if error.is_missing() || error.is_no_directory() => continue,
+            Err(error) => return Err(error),
+        };
         let path = if above.is_empty() { name } else { format!("{above}/{name}") };
         list(&below, &path, found)?;
         found.extend(path.parse());

@@ -21,13 +21,15 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 pub const SPEC: &str = "spec.json";
 pub const RECORD: &str = "record.json";
 pub const EVENTS: &str = "events.jsonl";
 pub(crate) const LOCK: &str = "lock";
 const SOCKET: &str = "control.sock";
+/// What is younger may be in the making: no birth takes as long.
+const YOUNG: Duration = Duration::from_secs(10);
 /// Held while keeper or guard lives.
 const LIVE: i64 = 0;
 /// Held by whoever sweeps.
@@ -236,11 +238,7 @@ impl RunDir {
 
     /// Cut short before its spec was whole, and so before anybody was born.
     pub fn is_stillborn(&self) -> bool {
-        let missing = |name| {
-            let file = self.dir.open_file(name, OFlags::RDONLY);
-            matches!(file, Err(error) if error.is_missing())
-        };
-        missing(RECORD) && (missing(SPEC) || self.dir.is_torn(SPEC))
+        is_unwritten(&self.dir)
     }
 
     /// What tells this lock from that of a copy.
@@ -399,6 +397,33 @@ pub(crate) fn is_listed(root: &Dir, id: &Id) -> Result<bool> {
     }
 }
 
+/// Whether neither a spec nor a record is there: what cannot be read is.
+fn is_unwritten(dir: &Dir) -> bool {
+    let missing = |name| {
+        let file = dir.open_file(name, OFlags::RDONLY);
+        matches!(file, Err(error) if error.is_missing())
+    };
+    missing(RECORD) && (missing(SPEC) || dir.is_torn(SPEC))
+}
+
+/// Whether a live run was listed a moment ago and its spec is still to be written. Its
+/// directory is made before it is listed: where there is none, it was removed.
+pub(crate) fn is_being_born(root: &Dir, dir: &Dir, id: &Id) -> Result<bool> {
+    if !is_unwritten(dir) {
+        return Ok(false);
+    }
+    let path = root.path.join(listing(id));
+    match statat(&root.fd, listing(id).as_str(), AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(StoreError::io("look at", &path, errno)),
+        Ok(listed) => {
+            let since = u64::try_from(listed.st_ctime).unwrap_or_default();
+            let since = SystemTime::UNIX_EPOCH + Duration::from_secs(since);
+            Ok(since.elapsed().is_ok_and(|age| age < YOUNG))
+        }
+    }
+}
+
 fn is_torn(file: &File, size: u64) -> bool {
     use std::os::unix::fs::FileExt as _;
     let mut last = [0];
@@ -423,8 +448,7 @@ pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
 /// Removes the lock and the socket of a run that is not listed; whether nothing else was
 /// ever there. What has changed a moment ago may be in the making, and is left.
 pub(crate) fn tidy(dir: &Dir) -> bool {
-    const YOUNG: Duration = Duration::from_secs(10);
-    let names = dir.names().unwrap_or_default();
+    let Ok(names) = dir.names() else { return false };
     let left = |name: &&String| [LOCK, SOCKET, ROOM, MEMBERS].contains(&name.as_str());
     let aged = || {
         let changed = std::fs::metadata(&dir.path).and_then(|meta| meta.modified());
@@ -434,9 +458,10 @@ pub(crate) fn tidy(dir: &Dir) -> bool {
     if !(is_blank || names.iter().any(|name| left(&name))) || !aged() {
         return false;
     }
-    let held = |lock: File| is_locked(lock.as_fd(), LIVE).unwrap_or(true);
-    if dir.open_file(LOCK, OFlags::RDWR).is_ok_and(held) {
-        return false;
+    match dir.open_file(LOCK, OFlags::RDWR) {
+        Ok(lock) if is_locked(lock.as_fd(), LIVE).unwrap_or(true) => return false,
+        Err(error) if !error.is_missing() => return false,
+        _ => {}
     }
     for name in names.iter().filter(left) {
         let _ = dir.remove(name);
@@ -463,10 +488,15 @@ pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
 
 /// One that somebody has taken off the list lives on if its lock is held. (Whoever
 /// finishes a run removes that too.)
-fn unlisted(root: &Dir, id: &Id) -> Standing {
-    let lock = root.open_file(&format!("runs/{id}/{LOCK}"), OFlags::RDONLY);
-    let held = |lock: File| is_locked(lock.as_fd(), LIVE).unwrap_or(false);
-    if lock.is_ok_and(held) { Standing::Live } else { Standing::Over }
+fn unlisted(root: &Dir, id: &Id) -> Result<Standing> {
+    let name = format!("runs/{id}/{LOCK}");
+    let lock = match root.open_file(&name, OFlags::RDONLY) {
+        Err(error) if error.is_missing() => return Ok(Standing::Over),
+        other => other?,
+    };
+    let held = is_locked(lock.as_fd(), LIVE);
+    let held = held.map_err(|error| StoreError::io("probe", &root.path.join(name), error))?;
+    Ok(if held { Standing::Live } else { Standing::Over })
 }
 
 /// How a run stands, by its lock alone.
@@ -475,7 +505,7 @@ pub(crate) fn standing(root: &Dir, id: &Id) -> Result<Standing> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let path = root.path.join(listing(id));
     match rustix::fs::openat(&root.fd, listing(id).as_str(), flags, rustix::fs::Mode::empty()) {
-        Err(Errno::NOENT) => Ok(unlisted(root, id)),
+        Err(Errno::NOENT) => unlisted(root, id),
         Err(errno) => Err(StoreError::io("open", &path, errno)),
         Ok(lock) => match is_locked(lock.as_fd(), LIVE) {
             Ok(true) => Ok(Standing::Live),

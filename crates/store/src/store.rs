@@ -195,6 +195,23 @@ impl Store {
         rundir::standing(&self.root, id)
     }
 
+    /// Whether a live run was listed a moment ago, and its spec is still to be written.
+    pub fn is_being_born(&self, id: &Id) -> Result<bool> {
+        match self.run(id) {
+            Err(error) if error.is_missing() => Ok(false),
+            dir => rundir::is_being_born(&self.root, &dir?, id),
+        }
+    }
+
+    /// Whether nothing of a run is there: neither a listing nor a directory. What cannot
+    /// be looked at is an error.
+    pub fn is_gone(&self, id: &Id) -> Result<bool> {
+        match self.run(id) {
+            Err(error) if error.is_missing() => Ok(!rundir::is_listed(&self.root, id)?),
+            dir => dir.map(|_| false),
+        }
+    }
+
     /// What changes from now on.
     pub fn journal(&self) -> Result<JournalReader> {
         JournalReader::open(self.own_root()?)

@@ -8,6 +8,7 @@ use fullstop_core::id::Id;
 use fullstop_keeper::sweep;
 use fullstop_store::format::{Phase, RecordFile};
 use fullstop_store::{Standing, Store, StoreError, World};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 pub fn findings(runs: &Runs) -> Vec<Finding> {
@@ -21,7 +22,10 @@ fn read(runs: &Runs) -> Result<Vec<Finding>> {
     let store = runs.store();
     let (all, live) = (store.all()?, store.live()?);
     let count = format!("{} written down, {} unfinished", all.len(), live.len());
-    let damaged: Vec<Damaged> = all.iter().filter_map(|id| Damaged::look(store, id)).collect();
+    // The directory of a live one may have been removed.
+    let both: BTreeSet<&Id> = all.iter().chain(&live).collect();
+    let damaged: Vec<Damaged> =
+        both.into_iter().filter_map(|id| Damaged::look(store, id)).collect();
     Ok(vec![
         Finding::green(Area::State, "runs", count),
         lost(store)?,
@@ -129,11 +133,14 @@ impl Damaged {
             (_, Err(error)) if !error.is_missing() => error,
             _ => return None,
         };
-        let standing = store.standing(id).ok()?;
-        // Being born just now, or removed while we looked.
-        let passing = why.is_missing() && standing == Standing::Live;
-        let there = store.run_path(id).exists();
-        (there && !passing).then(|| Damaged { id: id.clone(), standing, why, has_spec })
+        let (standing, why) = match store.standing(id) {
+            Ok(standing) => (standing, why),
+            // A sweep says the same.
+            Err(error) => (Standing::Lost, error),
+        };
+        let born = || standing == Standing::Live && store.is_being_born(id).unwrap_or(false);
+        let passing = why.is_missing() && (store.is_gone(id).unwrap_or(false) || born());
+        (!passing).then(|| Damaged { id: id.clone(), standing, why, has_spec })
     }
 
     fn next(&self, store: &Store) -> String {

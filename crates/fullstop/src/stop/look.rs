@@ -44,10 +44,13 @@ fn look_at_record(run: &Run) -> Result<Look> {
     let record = match run.runs().store().last_record(run.id()) {
         // The generation that is meant has a record, or none yet.
         Ok(record) => meant(run, record, |now, meant| now <= meant)?,
-        // A damaged one, or none yet: its keeper will write another.
-        Err(StoreError::Damaged { .. }) => return Ok(Look::Live(None)),
-        Err(error) if error.is_missing() => return Ok(Look::Live(None)),
-        Err(error) => return Err(error.into()),
+        // None yet, or one that cannot be read: its keeper will write another. A later
+        // fullstop may mean other things by the same words.
+        Err(error) => {
+            let (is_newer, error) = (matches!(error, StoreError::Newer { .. }), Error::from(error));
+            let is_told = is_newer || error.is_shortage();
+            return if is_told { Err(error) } else { Ok(Look::Live(None)) };
+        }
     };
     let own = run.generation().is_none_or(|meant| record.generation == meant);
     let settled = record.state.is_over() || matches!(record.state, Phase::Stuck { .. });

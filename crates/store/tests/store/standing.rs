@@ -81,3 +81,32 @@ fn the_live_are_listed_without_a_look_at_history() {
     }
     drop(held);
 }
+
+/// Only what is not there is absent: a lock that cannot be opened may be held.
+#[test]
+fn what_cannot_be_read_is_no_absence() {
+    let home = Home::new();
+    let run = begin(&home, &id(1), None);
+    std::fs::remove_file(home.path().join(format!("live/{}", id(1)))).expect("removed");
+    assert_eq!(home.standing(&id(1)).expect("asked"), Standing::Live, "its lock is held");
+    let lock = home.run_path(&id(1)).join("lock");
+    std::fs::remove_file(&lock).expect("removed");
+    std::os::unix::fs::symlink("lock", &lock).expect("a link to itself");
+    home.standing(&id(1)).expect_err("it cannot be told");
+    drop(run);
+}
+
+/// A directory comes before its listing: what is listed without one was removed.
+#[test]
+fn a_live_run_without_a_directory_is_there() {
+    let home = Home::new();
+    assert!(home.is_gone(&id(1)).expect("asked"));
+    let run = home.create(&id(1)).expect("begun");
+    assert!(!home.is_gone(&id(1)).expect("asked"));
+    assert!(home.is_being_born(&id(1)).expect("asked"), "its spec is still to come");
+    std::fs::remove_dir_all(home.run_path(&id(1))).expect("removed");
+    assert!(!home.is_gone(&id(1)).expect("asked"), "it is listed");
+    assert!(!home.is_being_born(&id(1)).expect("asked"));
+    assert_eq!(home.standing(&id(1)).expect("asked"), Standing::Live);
+    drop(run);
+}
