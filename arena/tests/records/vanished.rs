@@ -5,13 +5,17 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use arena::{Context as _, Ended, Outcome, Registry, User, World, ensure};
+use arena::{
+    Context as _, Ended, Outcome, Process, Registry, Signal, User, World, await_until, ensure,
+    send_signal,
+};
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, alive, all_clean, dir, expect_over, live_ids, proof, say, start, tell, who,
+    QUIET, Who, alive, all_clean, ask, dir, expect_over, freeze, live_ids, proof, read_json,
+    record, run_ids, say, start, tell, who,
 };
-use crate::kit::{Cage, EVERYWHERE, Lines, Place, add};
+use crate::kit::{ANYWHERE, Cage, EVERYWHERE, Lines, Place, SOON, add};
 
 /// Where a directory can be closed to its owner.
 const PLAIN: [Place; 1] = [Place { cage: Cage::Tree, user: User::Plain }];
@@ -19,6 +23,23 @@ const PLAIN: [Place; 1] = [Place { cage: Cage::Tree, user: User::Plain }];
 pub fn register(registry: &mut Registry) {
     add(registry, "vanished::damaged-record", &EVERYWHERE, &[], damaged_record);
     add(registry, "vanished::unreadable", &PLAIN, &[], unreadable);
+    for (name, play) in [
+        ("state-directory", state_directory as fn(&mut World, Place) -> Outcome),
+        ("state-directory-of-run", state_directory_of_run),
+        ("directory-of-one", directory_of_one),
+        ("listing", listing),
+        ("keeper-killed", keeper_killed),
+    ] {
+        add(registry, &format!("vanished::{name}"), &EVERYWHERE, &[], play);
+    }
+    for (name, play) in [
+        ("asleep", asleep as fn(&mut World, Place) -> Outcome),
+        ("log", log),
+        ("group-closed", group_closed),
+        ("ended-without-a-place", ended_without_a_place),
+    ] {
+        add(registry, &format!("vanished::{name}"), &ANYWHERE, &[], play);
+    }
 }
 
 /// The rows of `ps --json`.
@@ -64,7 +85,7 @@ fn unreadable(world: &mut World, place: Place) -> Outcome {
     let _never = Lines::create(world, "never")?;
     let id = start(world, place, &[], &["sh", "-c", QUIET])?;
     let leader = who(world, &id)?.leader;
-    let state = world.state().clone();
+    let state = world.state();
     closed(&dir(world, &id), || {
         let rows = listed(world, place)?;
         ensure!(rows.len() == 1 && rows[0]["state"] == "damaged", "it is listed as {rows:?}");
@@ -92,5 +113,217 @@ fn unreadable(world: &mut World, place: Place) -> Outcome {
     ensure!(alive(&leader) && live_ids(world) == [id.clone()], "it was hurt");
     say(world, place, &["stop", &id])?.expect(0)?;
     expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+fn remove(path: &Path) -> Outcome {
+    fs::remove_dir_all(path).context(format!("remove {}", path.display()))
+}
+
+/// Wakes a keeper, as any death in its tree would, until this has come about. It looks at
+/// most once a second.
+fn awake(keeper: &Process, what: &str, mut is_so: impl FnMut() -> bool) -> Outcome {
+    let woken = || {
+        let _ = send_signal(keeper.pid, Signal::CHILD);
+        is_so()
+    };
+    ensure!(await_until(SOON, woken), "the keeper was awake, and {what}");
+    Ok(())
+}
+
+/// Everything by which others find a run is there again.
+fn restored(world: &World, id: &str, who: &Who) -> Outcome {
+    let dir = dir(world, id);
+    let files = ["spec.json", "record.json", "lock", "control.sock", "record.room"];
+    let is_there = || {
+        files.iter().all(|name| dir.join(name).exists())
+            && live_ids(world).contains(&id.to_owned())
+            && events(world, id).iter().any(|event| event["event"] == "restored")
+    };
+    awake(&who.keeper, "did not restore it", is_there)?;
+    ensure!(alive(&who.leader) && alive(&who.guard), "it was hurt");
+    let record = record(world, id)?;
+    ensure!(record["state"]["state"] == "running", "it is written down as {}", record["state"]);
+    ensure!(record["keeper"]["pid"] == who.keeper.pid, "its keeper is {}", record["keeper"]);
+    Ok(())
+}
+
+fn events(world: &World, id: &str) -> Vec<Value> {
+    let text = fs::read_to_string(dir(world, id).join("events.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The spec, but for what tells one lock from another.
+fn spec(world: &World, id: &str) -> Outcome<Value> {
+    let mut spec = read_json(&dir(world, id).join("spec.json"))?;
+    spec["lock"] = Value::Null;
+    Ok(spec)
+}
+
+/// A careless `rm -rf` costs an agent no work, and others can stop it again.
+fn state_directory(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let options = ["--name", "agent", "--env", "KEY=value"];
+    let id = start(world, place, &options, &["sh", "-c", QUIET])?;
+    let (who, before) = (who(world, &id)?, spec(world, &id)?);
+    remove(&world.state())?;
+    restored(world, &id, &who)?;
+    let after = spec(world, &id)?;
+    ensure!(after == before, "the spec is\n{after}\nand was\n{before}");
+    let rows = listed(world, place)?;
+    ensure!(rows.len() == 1 && rows[0]["state"] == "running", "it is listed as {rows:?}");
+    let told = tell(world, place, &["events", "agent"])?;
+    ensure!(told.contains("restored: lock, listing, spec"), "the events are {told}");
+    ensure!(told.contains("lost: ") && told.contains("events"), "the events are {told}");
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    ensure!(!alive(&who.leader), "it was not stopped");
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// The same for a run in front, whose caller sees nothing of it.
+fn state_directory_of_run(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let cage = place.cage.to_string();
+    let run = ask(world, place, &["run", "--cage", &cage, "--", "sh", "-c", QUIET])?;
+    ensure!(await_until(SOON, || live_ids(world).len() == 1), "nothing is listed");
+    let id = live_ids(world).remove(0);
+    let who = who(world, &id)?;
+    remove(&world.state())?;
+    restored(world, &id, &who)?;
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    let said = run.hear(world, SOON)?;
+    ensure!(said.ended == Ended::Signal(15), "run ended with {}", said.ended);
+    ensure!(said.err.is_empty(), "run said {:?}", said.err);
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// One loses its directory, and another nothing.
+fn directory_of_one(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let other = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let (who, bystander) = (who(world, &id)?, who(world, &other)?);
+    let before = read_json(&dir(world, &other).join("spec.json"))?;
+    remove(&dir(world, &id))?;
+    let rows = listed(world, place)?;
+    ensure!(rows.len() == 2 && rows.iter().all(|row| row["live"] == true), "{rows:?}");
+    restored(world, &id, &who)?;
+    let after = read_json(&dir(world, &other).join("spec.json"))?;
+    ensure!(after == before, "the other has another lock");
+    let told = events(world, &other);
+    ensure!(told.iter().all(|event| event["event"] != "restored"), "the other: {told:?}");
+    say(world, place, &["stop", &id])?.expect(0)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    ensure!(alive(&bystander.leader), "the other was stopped");
+    say(world, place, &["stop", &other])?.expect(0)?;
+    all_clean(world)
+}
+
+fn listing(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    let old = spec(world, &id)?;
+    fs::remove_file(world.state().join("live").join(&id)).context("remove the listing")?;
+    restored(world, &id, &who)?;
+    ensure!(spec(world, &id)? == old, "the spec was changed");
+    ensure!(tell(world, place, &["ps", "-q"])?.trim_end() == id, "it is not listed");
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// The guard, which holds what was removed, finds what the keeper has restored; and makes
+/// it itself where the keeper had no time to.
+fn keeper_killed(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    for is_restored in [true, false] {
+        let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+        let who = who(world, &id)?;
+        remove(&world.state())?;
+        if is_restored {
+            restored(world, &id, &who)?;
+        }
+        send_signal(who.keeper.pid, Signal::KILL)?;
+        ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
+        ensure!(!alive(&who.leader), "the leader lives");
+        expect_over(world, &id, "keeper-died", proof(place))?;
+        let told = events(world, &id);
+        ensure!(told.iter().any(|event| event["event"] == "restored"), "the events: {told:?}");
+    }
+    all_clean(world)
+}
+
+/// A keeper that has not looked yet: its run is shown, and a stop that cannot reach it
+/// says so.
+fn asleep(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    freeze(&who)?;
+    remove(&dir(world, &id))?;
+    let rows = listed(world, place)?;
+    ensure!(rows.len() == 1 && rows[0]["id"] == id.as_str(), "it is listed as {rows:?}");
+    ensure!(rows[0]["state"] == "damaged" && rows[0]["live"] == true, "it is {}", rows[0]);
+    let said = say(world, place, &["stop", "--all"])?;
+    ensure!(said.ended != Ended::Code(0), "stop --all is content: {said:?}");
+    ensure!(said.err.contains(&id), "stop --all does not name it: {said:?}");
+    for frozen in [&who.keeper, &who.guard] {
+        send_signal(frozen.pid, Signal::CONT)?;
+    }
+    restored(world, &id, &who)?;
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// What was logged before is lost, and said to be; what comes after is not.
+fn log(world: &mut World, place: Place) -> Outcome {
+    let (_never, _go) = (Lines::create(world, "never")?, Lines::create(world, "go")?);
+    let command = format!("echo before; read n < go; echo after; {QUIET}");
+    let id = start(world, place, &[], &["sh", "-c", &command])?;
+    let who = who(world, &id)?;
+    let logs = |world: &mut World| tell(world, place, &["logs", &id]);
+    ensure!(await_until(SOON, || logs(world).is_ok_and(|it| it == "before\n")), "no output");
+    remove(&dir(world, &id))?;
+    restored(world, &id, &who)?;
+    let lost = events(world, &id).into_iter().find(|event| event["event"] == "restored");
+    let lost = lost.map(|event| event["lost"].to_string()).unwrap_or_default();
+    ensure!(lost.contains("out") && lost.contains("events"), "lost is {lost}");
+    fs::write(world.dir().join("go"), "x\n").context("let it go on")?;
+    let has_rest = || logs(world).is_ok_and(|it| it.ends_with("after\n"));
+    ensure!(await_until(SOON, has_rest), "the output after it is lost: {:?}", logs(world));
+    say(world, place, &["stop", &id])?.expect(0)?;
+    let report = record(world, &id)?["report"]["output"].clone();
+    ensure!(report[0]["bytes"] == 13 && report[0]["cut"] == 7, "the report says {report}");
+    all_clean(world)
+}
+
+/// A group that was closed while its member was lost to it is closed to that too.
+fn group_closed(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &["--group", "plan/a"], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    remove(&world.state())?;
+    tell(world, place, &["group", "close", "plan"])?;
+    ensure!(alive(&who.leader), "it could not be found, and was stopped");
+    awake(&who.keeper, "did not stop", || !alive(&who.leader))?;
+    ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
+    expect_over(world, &id, "group-closed", proof(place))?;
+    all_clean(world)
+}
+
+/// The end itself is written even if the directory went a moment before it.
+fn ended_without_a_place(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &["--ladder", "kill"], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    remove(&world.state())?;
+    send_signal(who.keeper.pid, Signal::TERM)?;
+    ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
+    expect_over(world, &id, "stopped", proof(place))?;
+    ensure!(run_ids(world) == [id], "there are other runs");
     all_clean(world)
 }

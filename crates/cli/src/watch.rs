@@ -117,6 +117,14 @@ fn told(event: &Event) -> String {
         }
         What::LeaderExited { exit: how } => format!("leader exited: {}", exit(*how)),
         What::LogFailed { stream, why } => format!("the log of {stream} ends here: {why}"),
+        What::Restored { restored, lost } => {
+            let lost = if lost.is_empty() {
+                String::new()
+            } else {
+                format!("; lost: {}", lost.join(", "))
+            };
+            format!("removed while it was live, restored: {}{lost}", restored.join(", "))
+        }
         What::Stuck { survivors } => format!("stuck: {survivors} still alive"),
         What::Released { released } => format!("released {released}"),
         What::Ended { reason, exit: how, proof } => {

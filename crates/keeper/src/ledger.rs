@@ -4,6 +4,8 @@
 //! A record that cannot be written (a full disk) costs no run its keeper: it is
 //! tried again, after a second at the latest, and said at the end.
 
+mod restore;
+
 use crate::spec::{Ground, Spec};
 use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify, now};
 use fullstop_core::identity::Identity;
@@ -30,6 +32,8 @@ pub struct Ledger {
     has_room: bool,
     /// Those whom only we can find, beyond the leader that the record names.
     members: MemberFile,
+    /// What would have to be made anew if it were removed.
+    names: restore::Names,
 }
 
 /// What is over sooner than this, a run or a stop, is written down at its end: a
@@ -51,12 +55,15 @@ impl Ledger {
             run.abandon();
             return Err(StoreError::Live { path: store.run_path(&spec.id) });
         }
-        let mut file = spec_file(spec, blueprint, started_at);
+        let mut file = spec_file(spec, started_at);
+        file.cgroup = blueprint.cgroup().map(ToOwned::to_owned);
+        file.kin = if file.cgroup.is_none() { kin_of(own_pid()) } else { None };
         file.lock = run.lock_inode();
         if let Err(error) = run.write_spec(&file) {
             run.abandon();
             return Err(error);
         }
+        let names = restore::Names::of(&file);
         let record = RecordFile::first(file);
         let members = MemberFile::new(&record.id, record.generation);
         let mut ledger = Ledger {
@@ -67,6 +74,7 @@ impl Ledger {
             due: None,
             has_room: false,
             members,
+            names,
         };
         // Whoever stands in front of a run is told how it ended, record or not, and has
         // no time for this now.
@@ -223,11 +231,17 @@ impl Ledger {
     }
 
     /// Ended, stuck or released. Returns what could not be written.
-    pub fn report(&mut self, report: &Report) -> Option<String> {
-        self.end(report).err().map(|error| error.to_string())
+    pub fn report(&mut self, spec: &Spec, report: &Report) -> Option<String> {
+        self.note_end(report);
+        let mut written = self.write_end();
+        if written.as_ref().is_err_and(StoreError::is_missing) {
+            // The directory was removed since it was last looked for.
+            written = self.restore(spec, false, None).and_then(|_| self.write_end());
+        }
+        written.err().map(|error| error.to_string())
     }
 
-    fn end(&mut self, report: &Report) -> Result<()> {
+    fn note_end(&mut self, report: &Report) {
         self.record.state = Phase::of_report(report);
         self.record.report = Some(report.clone());
         // The keeper may have told the end, and no more.
@@ -236,6 +250,9 @@ impl Ledger {
         if !told {
             self.event(What::end(report));
         }
+    }
+
+    fn write_end(&mut self) -> Result<()> {
         let (written, appended) = self.write_both();
         written?;
         if self.record.state.is_over() {
@@ -251,9 +268,10 @@ impl Ledger {
         }
     }
 
-    /// How long there is nothing to catch up with.
-    pub fn patience(&self) -> Option<Duration> {
-        self.due.map(|at| at.since(now()))
+    /// How long there is nothing to catch up with, or to look after.
+    pub fn patience(&self) -> Duration {
+        let looks = self.names.look_at();
+        self.due.map_or(looks, |due| due.min(looks)).since(now())
     }
 
     /// Now, or later if it cannot be.
@@ -269,6 +287,7 @@ impl Ledger {
         let is_behind = self.members.is_behind() && !self.record.state.is_over();
         let counted = if is_behind { self.write_members() } else { Ok(()) };
         let written = self.run.write_record(&self.record);
+        self.names.has_record |= written.is_ok();
         let failed = appended.is_err() || counted.is_err() || written.is_err();
         self.due = failed.then(|| now() + WRITE_AGAIN);
         (written, appended)
@@ -283,7 +302,8 @@ impl Ledger {
     }
 }
 
-fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
+/// As far as the run itself tells, without its place: cgroup, kin and lock.
+fn spec_file(spec: &Spec, started_at: u64) -> SpecFile {
     SpecFile {
         version: VERSION,
         id: spec.id.clone(),
@@ -299,8 +319,8 @@ fn spec_file(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> SpecFile {
         cwd: working_directory(spec).map(Into::into),
         plan: spec.plan.clone(),
         cage: spec.cage,
-        cgroup: blueprint.cgroup().map(ToOwned::to_owned),
-        kin: if blueprint.cgroup().is_none() { kin_of(own_pid()) } else { None },
+        cgroup: None,
+        kin: None,
         lock: None,
         world: World::here().clone(),
         started_at,

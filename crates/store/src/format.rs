@@ -275,6 +275,13 @@ pub enum What {
         stream: Stream,
         why: String,
     },
+    /// The state directory, or the run's part of it, was removed while the run was live.
+    Restored {
+        /// The names that were made anew.
+        restored: Vec<String>,
+        /// What cannot be had back: `events`, and the streams whose log was removed.
+        lost: Vec<String>,
+    },
     Stuck {
         survivors: usize,
     },

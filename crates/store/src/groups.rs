@@ -295,6 +295,11 @@ impl Joined {
         Joined(format!("{}/{MEMBERS}/{id}", group.dir()))
     }
 
+    /// Where it stands, below the state directory.
+    pub(crate) fn path(&self) -> &str {
+        &self.0
+    }
+
     pub(crate) fn leave(self, root: &Dir) {
         let _ = unlinkat(&root.fd, self.0.as_str(), AtFlags::empty());
     }

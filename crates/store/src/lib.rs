@@ -40,7 +40,7 @@ pub use log::{Extent, Log, LogReader, Piece, Took};
 pub use mark::Generations;
 pub use members::{KnownMembers, LostMembers, MemberFile};
 pub use room::Reserve;
-pub use rundir::{RunDir, Standing};
+pub use rundir::{Name, RunDir, Standing};
 pub use store::{FindError, Store};
 pub use streams::{Drain, Fit, Output, Size, Stdin, Streams};
 pub use tag::Tag;

@@ -1,5 +1,9 @@
 //! One run's directory.
 
+mod restore;
+
+pub use restore::Name;
+
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::{Event, Phase, RecordFile, SpecFile};
@@ -63,6 +67,8 @@ pub struct RunDir {
     has_unnoticed_events: Cell<bool>,
     /// There may be a file of members: most runs are over without one.
     has_members: Cell<bool>,
+    /// It was put away: its names are gone on purpose.
+    finished: bool,
 }
 
 impl RunDir {
@@ -92,6 +98,7 @@ impl RunDir {
             noticed: RefCell::default(),
             has_unnoticed_events: Cell::new(false),
             has_members: Cell::new(false),
+            finished: false,
         }
     }
 
@@ -314,6 +321,7 @@ impl RunDir {
     /// and what only a live run needs is removed. The lock goes last: without it the
     /// directory belongs to whoever claims it next, and is not touched again.
     pub fn finish(&mut self) -> Result<()> {
+        self.finished = true;
         let named = is_at(&self.dir, LOCK, &self.lock);
         if !named && !is_at(&self.root, &listing(&self.id), &self.lock) {
             return Ok(());

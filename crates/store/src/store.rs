@@ -86,8 +86,11 @@ impl Store {
         Store::at(&Store::default_path()?)
     }
 
-    /// Opens one, making it if need be.
+    /// Opens one, making it if need be. It is known by its whole path: a keeper makes it
+    /// anew by that, wherever it stands.
     pub fn at(path: &Path) -> Result<Store> {
+        let path =
+            &std::path::absolute(path).map_err(|error| StoreError::io("find", path, error))?;
         let root = match Dir::open(path) {
             Err(error) if error.is_missing() => {
                 make_all(path)?;
@@ -119,6 +122,10 @@ impl Store {
     /// The directory itself, for groups.
     pub fn root(&self) -> &Dir {
         &self.root
+    }
+
+    pub(crate) fn into_root(self) -> Dir {
+        self.root
     }
 
     fn own_root(&self) -> Result<Dir> {

@@ -65,6 +65,10 @@ impl Channel {
         pipe.chain(self.log.descriptors()).chain(owner).collect()
     }
 
+    pub fn log(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
     pub fn is_over(&self) -> bool {
         self.pipe.is_none() && !self.owner_is_behind()
     }

@@ -104,6 +104,12 @@ impl Capture {
         }
     }
 
+    /// The logs that are written, each with its stream.
+    pub fn logs(&mut self) -> impl Iterator<Item = (Stream, &mut Log)> {
+        let pipes = self.pipes.iter_mut().map(|pipe| (pipe.stream, pipe.log()));
+        pipes.chain(self.tty.iter_mut().map(|tty| (Stream::Tty, &mut tty.log)))
+    }
+
     pub fn descriptors(&self) -> Vec<RawFd> {
         let pipes = self.pipes.iter().flat_map(Channel::descriptors);
         pipes.chain(self.tty.iter().flat_map(|tty| tty.descriptors())).collect()

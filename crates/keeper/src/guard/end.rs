@@ -63,11 +63,12 @@ impl Guard<'_> {
             if engine.state.is_over() || matches!(engine.state, State::Stuck { .. }) {
                 break;
             }
-            if show.take_if(|at| *at <= now()).is_some()
-                && let Some(ledger) = &mut self.ledger
-            {
-                ledger.reload();
-                ledger.take_over(&engine.state);
+            if show.take_if(|at| *at <= now()).is_some() {
+                self.find_record_again();
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.reload();
+                    ledger.take_over(&engine.state);
+                }
             }
             engine.let_die();
             let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
@@ -76,6 +77,7 @@ impl Guard<'_> {
             let _ = poll(&mut fds, wait.as_ref());
             while self.signals.next().is_some() {}
         }
+        self.find_record_again();
         if engine.state.is_over() {
             let since = engine.last_step_took();
             self.drain(&mut engine.notes, since);
@@ -165,11 +167,18 @@ impl Guard<'_> {
         notes.output = capture.captured();
     }
 
+    /// The directory that we hold may have been removed, and restored by the keeper.
+    fn find_record_again(&mut self) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.find_again(self.spec, self.capture.as_mut());
+        }
+    }
+
     /// In place of a keeper that could not.
     fn write_down(&mut self, report: &Report) {
         let unwritten = self.ledger.as_mut().and_then(|ledger| {
             ledger.reload();
-            ledger.report(report)
+            ledger.report(self.spec, report)
         });
         self.warning = self.spec.write_report(report, unwritten);
         self.reported = true;
@@ -188,6 +197,7 @@ impl Guard<'_> {
         let error = outcome.error.as_ref().map(|(_, why)| why.clone());
         // A keeper that died before it had written the report leaves that to us.
         if !self.reported && outcome.state.reason().is_some() {
+            self.find_record_again();
             let mut notes = std::mem::replace(&mut self.notes, Notes::new());
             if outcome.state.is_over() {
                 self.drain(&mut notes, Duration::ZERO);

@@ -4,6 +4,7 @@
 mod birth;
 mod hearing;
 mod output;
+mod restoring;
 mod telling;
 
 pub use birth::{Inheritance, keep};
@@ -95,6 +96,7 @@ impl Keeper<'_> {
             self.keep_clocks(&news);
             self.engine.tick();
             self.tell_guard(&news);
+            self.look_after_names();
             let _ = self.ledger.as_mut().map(Ledger::catch_up);
             let over = self.engine.state.is_over();
             if over && !self.is_drained() {
@@ -186,7 +188,7 @@ impl Keeper<'_> {
             engine,
             progress,
             roll,
-            self.ledger.as_ref().and_then(Ledger::patience),
+            self.ledger.as_ref().map(Ledger::patience),
             drain,
             self.control.patience(),
             capture.and_then(Capture::patience),

@@ -158,7 +158,8 @@ impl Keeper<'_> {
         if self.engine.no_room && state.is_over() {
             let _ = self.ledger.take().map(Ledger::abandon);
         }
-        let unwritten = self.ledger.as_mut().and_then(|ledger| ledger.report(&report));
+        let spec = &*self.spec;
+        let unwritten = self.ledger.as_mut().and_then(|ledger| ledger.report(spec, &report));
         let warning = self.spec.write_report(&report, unwritten);
         // That a keeper leaves in order says as much.
         if let Some(lifeline) = self.lifeline.as_ref().filter(|_| stuck || warning.is_some()) {

@@ -208,6 +208,28 @@ impl Log {
         }
     }
 
+    /// Whether the file that is written to has lost its last name.
+    pub fn is_unlinked(&self) -> bool {
+        rustix::fs::fstat(&self.data).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Goes on in this run's directory with a new file. What was written before is gone,
+    /// and counts as cut.
+    pub fn begin_anew(&mut self, run: &RunDir) -> Result<()> {
+        self.move_to(run)?;
+        self.parts.clear();
+        self.begin_part(self.end)?;
+        // Its directory may have been gone when it was to go on to another file.
+        (self.failure, self.is_told) = (None, false);
+        Ok(())
+    }
+
+    /// Goes on in this run's directory, once it is resumed or begun anew.
+    pub fn move_to(&mut self, run: &RunDir) -> Result<()> {
+        self.dir = run.dir().again()?;
+        Ok(())
+    }
+
     /// Another stream has written: what comes next here came behind that.
     pub fn part(&mut self) {
         self.index.part();

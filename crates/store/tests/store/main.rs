@@ -18,5 +18,6 @@ mod members;
 mod marks;
 mod names;
 mod private;
+mod restoring;
 mod stage;
 mod standing;

@@ -1,0 +1,25 @@
+//! A run whose directory was removed is restored: see `ledger/restore.rs`.
+
+use super::Keeper;
+use fullstop_core::machine::{Ask, Input};
+use fullstop_core::words::Reason;
+
+impl Keeper<'_> {
+    /// Looks, now and then, whether others can still find the run.
+    pub(super) fn look_after_names(&mut self) {
+        let (spec, listens) = (&*self.spec, self.control.is_open());
+        let Some(ledger) = &mut self.ledger else { return };
+        let Some(restored) = ledger.look_after_names(spec, listens, self.capture.as_mut()) else {
+            return;
+        };
+        let _ = restored.socket.map(|socket| self.control.listen(socket));
+        // It may have settled while there was nothing to listen in.
+        if self.is_settled {
+            self.open_to_others();
+        }
+        if restored.group_is_closed {
+            self.engine.tell(Input::Ask(Ask::Order(Reason::GroupClosed)));
+            self.hurry();
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Making anew what was removed under a live run.
+//!
+//! A confused agent may remove the state directory, or a part of it. The run is restored
+//! and not stopped: a careless `rm -rf` shall not cost an agent its work, and a run that
+//! others can find again can be stopped by them again.
+//!
+//! Nothing tells a keeper of the removal: a user has few inotify watches. So it looks at
+//! the names by which others find its run, at most once a second, whenever it is awake
+//! anyway, and every ten minutes.
+
+use super::Ledger;
+use crate::capture::Capture;
+use crate::spec::Spec;
+use fullstop_cage::linux::now;
+use fullstop_core::words::{Moment, Stream};
+use fullstop_store::format::{Event, SpecFile, What};
+use fullstop_store::{Name, Result, StoreError, Text};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How soon the names are looked at again, if the keeper is awake anyway or has failed to
+/// restore them.
+const SOONEST: Duration = Duration::from_secs(1);
+/// How soon they are looked at if it is not.
+const LATEST: Duration = Duration::from_mins(10);
+
+/// What is needed to make the names of a run anew.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// What the command was given, and its keeper does not hold any more.
+    cwd: Option<Text>,
+    secrets: Vec<(Text, Text)>,
+    /// A record was written: that there is none is a loss.
+    pub(super) has_record: bool,
+    /// The spec that is written down names another lock.
+    spec_is_stale: bool,
+    looked: Moment,
+    failed: bool,
+}
+
+impl Names {
+    pub(super) fn of(spec: &SpecFile) -> Names {
+        let (cwd, secrets) = (spec.cwd.clone(), spec.secrets.clone());
+        let (has_record, spec_is_stale, failed) = (false, false, false);
+        Names { cwd, secrets, has_record, spec_is_stale, looked: now(), failed }
+    }
+
+    /// When they must be looked at.
+    pub(super) fn look_at(&self) -> Moment {
+        self.looked + if self.failed { SOONEST } else { LATEST }
+    }
+}
+
+/// What the keeper of a restored run has to do.
+#[derive(Debug)]
+pub struct Restored {
+    /// Where it is to listen from now on.
+    pub socket: Option<OwnedFd>,
+    /// Its group was closed meanwhile: it may not live on.
+    pub group_is_closed: bool,
+}
+
+impl Ledger {
+    /// Looks at the names if it is time to, and makes anew what was removed; nothing, if
+    /// all is there. What fails is tried again.
+    pub fn look_after_names(
+        &mut self,
+        spec: &Spec,
+        listens: bool,
+        capture: Option<&mut Capture>,
+    ) -> Option<Restored> {
+        if now() < self.names.looked + SOONEST {
+            return None;
+        }
+        let restored = self.restore(spec, listens, capture);
+        self.names.looked = now();
+        self.names.failed = restored.is_err();
+        restored.ok().flatten()
+    }
+
+    /// The order is that of a birth: the lock is held before the run is listed, and it
+    /// listens before it joins its group.
+    pub(super) fn restore(
+        &mut self,
+        spec: &Spec,
+        listens: bool,
+        mut capture: Option<&mut Capture>,
+    ) -> Result<Option<Restored>> {
+        let names = self.run.lost_names(self.names.has_record, listens)?;
+        let no_log = capture.as_mut().is_some_and(|it| it.logs().any(|(_, log)| log.is_unlinked()));
+        if names.is_empty() && !no_log {
+            return Ok(None);
+        }
+        let is_moved = self.run.restore_lock()?;
+        self.record.lock = self.run.lock_inode();
+        self.names.spec_is_stale |= is_moved;
+        self.has_room &= !is_moved;
+        let mut lost = self.begin_logs(capture, is_moved)?;
+        lost.extend((!self.run.has_events()).then(|| "events".to_owned()));
+        if names.contains(&Name::Spec) || self.names.spec_is_stale {
+            self.run.rewrite_spec(&self.spec_again(spec))?;
+            self.names.spec_is_stale = false;
+        }
+        // A full disk costs the room, and no run.
+        let _ = self.take_room();
+        self.run.write_record(&self.record)?;
+        self.run.list_again()?;
+        let socket = if listens && (is_moved || names.contains(&Name::Socket)) {
+            Some(self.run.listen()?)
+        } else {
+            None
+        };
+        let joins = is_moved || names.contains(&Name::Membership);
+        let group_is_closed = match spec.group.as_ref().filter(|_| joins && listens) {
+            None => false,
+            Some(group) => match self.run.join(group) {
+                Err(StoreError::GroupClosed(_)) => true,
+                joined => joined.map(|()| false)?,
+            },
+        };
+        self.tell_restored(&names, lost);
+        Ok(Some(Restored { socket, group_is_closed }))
+    }
+
+    /// Begins each log anew that was removed. Returns the streams whose output is lost.
+    fn begin_logs(&self, capture: Option<&mut Capture>, is_moved: bool) -> Result<Vec<String>> {
+        let mut lost = Vec::new();
+        for (stream, log) in capture.into_iter().flat_map(Capture::logs) {
+            if is_moved || log.is_unlinked() {
+                log.begin_anew(&self.run)?;
+                lost.push(Stream::to_string(&stream));
+            }
+        }
+        Ok(lost)
+    }
+
+    /// It comes before what is still to be told: an end is the last event.
+    fn tell_restored(&mut self, names: &[Name], lost: Vec<String>) {
+        let restored = names.iter().map(|name| name.word().to_owned()).collect();
+        let (id, generation) = (self.record.id.clone(), self.record.generation);
+        let what = What::Restored { restored, lost };
+        self.events.insert(0, Event { at: super::unix_ms(), id, generation, what });
+        self.write();
+    }
+
+    /// The spec as it was written, with the lock that there is now.
+    fn spec_again(&self, spec: &Spec) -> SpecFile {
+        let mut file = super::spec_file(spec, self.record.started_at);
+        file.cgroup.clone_from(&self.record.cgroup);
+        file.kin.clone_from(&self.record.kin);
+        file.cwd.clone_from(&self.names.cwd);
+        file.secrets.clone_from(&self.names.secrets);
+        file.lock = self.run.lock_inode();
+        file
+    }
+
+    /// The guard takes over. What the keeper has made anew is found by its name; what it
+    /// has not come to make is made now. Of a run that is over nothing is made: its
+    /// directory is there.
+    pub fn find_again(&mut self, spec: &Spec, capture: Option<&mut Capture>) {
+        if !self.run.is_removed() || self.run.restore_lock().is_err() {
+            return;
+        }
+        self.record.lock = self.run.lock_inode();
+        for (_, log) in capture.into_iter().flat_map(Capture::logs) {
+            let _ = log.move_to(&self.run);
+        }
+        if self.run.read_spec().is_err() {
+            let _ = self.run.rewrite_spec(&self.spec_again(spec));
+            let lost = if self.run.has_events() { Vec::new() } else { vec!["events".to_owned()] };
+            let what = What::Restored { restored: vec![Name::Lock.word().to_owned()], lost };
+            self.event(what);
+        }
+        let _ = self.run.list_again();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_looked_at_seldom_and_after_a_failure_soon() {
+        let text = include_str!("../../../store/tests/fixtures/v1/spec.json");
+        let mut names = Names::of(&serde_json::from_str(text).expect("a spec"));
+        assert_eq!(names.look_at(), names.looked + LATEST);
+        names.failed = true;
+        assert_eq!(names.look_at(), names.looked + SOONEST);
+    }
+}
