@@ -31,6 +31,7 @@ mod records {
     pub mod json;
     pub mod looking;
     pub mod members;
+    pub mod passing;
     pub mod ready;
     pub mod restarting;
     pub mod reuse;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
             records::sweeping::register,
             records::members::register,
             records::vanished::register,
+            records::passing::register,
             records::strangers::register,
             records::worlds::register,
             records::reuse::register,

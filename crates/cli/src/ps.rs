@@ -15,7 +15,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 pub fn ps(options: &PsOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
     loop {
-        runs.sweep_in_passing();
+        runs.sweep_before_list();
         let listed = listed(&runs, options)?;
         if options.watch && options.form == Form::Table && std::io::stdout().is_terminal() {
             print("\x1b[H\x1b[2J")?;

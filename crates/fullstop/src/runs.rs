@@ -117,10 +117,21 @@ impl Runs {
         Ok(swept)
     }
 
-    /// As [`Runs::sweep`], on the way to something else: what does not die at once
-    /// is left for later, and nothing is said.
+    /// As [`Runs::sweep`], on the way to something else: no more than
+    /// [`Runs::MOST_LOOKS`] unfinished runs are looked at, what does not die at once is
+    /// left for later, and nothing is said.
     pub fn sweep_in_passing(&self) {
-        let _ = sweep::sweep(&self.store, Mode::IN_PASSING);
+        sweep::sweep_in_passing(&self.store);
+    }
+
+    /// How many unfinished runs are looked at in passing. Of more than these, others are
+    /// looked at each time.
+    pub const MOST_LOOKS: usize = sweep::MOST_LOOKS;
+
+    /// As [`Runs::sweep_in_passing`], on the way to a list of all unfinished runs: all of
+    /// them are looked at.
+    pub fn sweep_before_list(&self) {
+        sweep::sweep_before_list(&self.store);
     }
 
     /// What a sweep would do.

@@ -4,6 +4,12 @@
 //! holds a second lock on it, so that two sweeps do not meet. Records of another
 //! machine or pid namespace are left alone.
 
+mod passing;
+
+pub use passing::{
+    MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,
+};
+
 use crate::ledger::unix_ms;
 use crate::spec::{MARKER, cgroup_name};
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, last_born, members, now};
@@ -25,8 +31,6 @@ const NAP: Duration = Duration::from_micros(300);
 /// So many searches in a row must find nobody while others are being born: one who
 /// hops from pid to pid can be missed by any single one.
 const CLEAN_SEARCHES: usize = 10;
-/// How long a sweep on the way to something else waits for the dying.
-const IN_PASSING: Duration = Duration::from_millis(300);
 
 /// What a sweep made of one lost run.
 ///
@@ -81,16 +85,14 @@ pub enum Mode {
     DryRun,
 }
 
-impl Mode {
-    /// On the way to something else: nobody is waited for long.
-    pub const IN_PASSING: Mode = Mode::Within(IN_PASSING);
-}
-
 /// The runs that nobody looks after. One whose lock cannot be read is among them: whoever
 /// sweeps it says why it cannot be.
 pub fn lost(store: &Store) -> Result<Vec<Id>> {
-    let lost = |id: &Id| !matches!(store.standing(id), Ok(Standing::Live | Standing::Over));
-    Ok(store.live()?.into_iter().filter(lost).collect())
+    Ok(store.live()?.into_iter().filter(|id| is_lost(store, id)).collect())
+}
+
+fn is_lost(store: &Store, id: &Id) -> bool {
+    !matches!(store.standing(id), Ok(Standing::Live | Standing::Over))
 }
 
 /// Ends every lost run of this store. What goes wrong with one hides no other.
@@ -138,7 +140,7 @@ fn own_cgroup(record: &RecordFile) -> Option<&Path> {
 pub fn kill_cgroup(record: &RecordFile) -> bool {
     let Some(path) = own_cgroup(record).filter(|path| path.exists()) else { return false };
     let remains = Remains::new(Some(path), Clues::default());
-    let until = now() + IN_PASSING;
+    let until = now() + passing::PATIENCE;
     loop {
         let found = remains.find(&Marked::default());
         if found.is_empty() || now() >= until {

@@ -5,7 +5,7 @@
 
 use crate::name;
 use crate::spec::Spec;
-use crate::sweep::{self, Mode};
+use crate::sweep;
 use fullstop_cage::linux::{Fork, Held, close_all_but, fork, leave, now, null_over, wait_for};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
@@ -45,7 +45,7 @@ impl Sweep {
         if let Sweep::Later(_) = self
             && let Some(store) = store(spec)
         {
-            let _ = sweep::sweep(&store, Mode::IN_PASSING);
+            sweep::sweep_in_passing(&store);
         }
         self.wait(PATIENCE);
     }
@@ -75,10 +75,11 @@ fn store(spec: &Spec) -> Option<Store> {
     spec.store.as_ref().map_or_else(Store::open, |path| Store::at(path)).ok()
 }
 
-/// Sends a child to end what nobody looks after, if there is anything.
+/// Sends a child to end lost runs, if there are any.
 fn send(spec: &Spec) -> Option<Held> {
     let store = store(spec)?;
-    if sweep::lost(&store).ok()?.is_empty() {
+    let lost = sweep::lost_in_passing(&store).ok()?;
+    if lost.is_empty() {
         return None;
     }
     match fork(Signal::CHLD) {
@@ -91,7 +92,9 @@ fn send(spec: &Spec) -> Option<Held> {
             null_over(&[0, 1, 2]);
             // Among them the lock of a run that is none of its business.
             close_all_but(&[]);
-            let _ = Store::at(&path).map(|store| sweep::sweep(&store, Mode::End));
+            if let Ok(store) = Store::at(&path) {
+                sweep::sweep_beside_run(&store, &lost);
+            }
             leave(0)
         }
         Err(_) => None,
