@@ -6,15 +6,23 @@ use std::path::PathBuf;
 
 use arena::{Context, Ended, Need, Outcome, Registry, World, await_until, ensure, seconds};
 
+use serde_json::Value;
+
 use super::desk::{
-    QUIET, Said, all_clean, ask_program, ask_with, dir, expect_gone, nobody, read_json, record,
-    say, start, tell, who,
+    QUIET, Said, all_clean, ask_program, ask_with, dir, expect_gone, live_ids, nobody, read_json,
+    record, run_ids, say, start, tell, who,
 };
 use crate::kit::{ANYWHERE, EVERYWHERE, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
     let strace = [Need::Program("strace")];
     add(registry, "lists::ps-reads-no-environment", &ANYWHERE, &strace, no_environment);
+    for (name, play) in [
+        ("finding-reads-no-history", finding as fn(&mut World, Place) -> Outcome),
+        ("looking-reads-no-history", looking),
+    ] {
+        add(registry, &format!("lists::{name}"), &ANYWHERE, &strace, play);
+    }
     add(registry, "lists::restart-cut-short", &EVERYWHERE, &strace, cut_short);
 }
 
@@ -22,6 +30,8 @@ pub fn register(registry: &mut Registry) {
 #[derive(Debug)]
 struct Cost {
     said: Said,
+    /// How often it has opened, looked at or read a file of the state directory.
+    looks: usize,
     /// What it has read of them.
     bytes: usize,
 }
@@ -43,7 +53,7 @@ fn count(world: &mut World, place: Place, words: &[&str]) -> Outcome<Cost> {
         let length = line.rsplit_once("= ").and_then(|(_, length)| length.parse::<usize>().ok());
         length.filter(|_| is_read).unwrap_or(0)
     };
-    Ok(Cost { said, bytes: ours.iter().map(read).sum() })
+    Ok(Cost { said, looks: ours.len(), bytes: ours.iter().map(read).sum() })
 }
 
 /// Every run has 100 KB of environment, which `ps` does not show.
@@ -97,7 +107,7 @@ fn cut_short(world: &mut World, place: Place) -> Outcome {
         // A keeper that outlives its guard, or a guard its keeper, ends the run.
         let settled = || {
             let _ = say(world, place, &["sweep"]);
-            super::desk::live_ids(world).is_empty() && world.expect_extinct(SOON).is_ok()
+            live_ids(world).is_empty() && world.expect_extinct(SOON).is_ok()
         };
         ensure!(await_until(SOON, settled), "{cut}: it is not settled");
         let (record, spec) = (record(world, &id)?, read_json(&spec_path(world, &id))?);
@@ -118,4 +128,119 @@ fn cut_short(world: &mut World, place: Place) -> Outcome {
 
 fn spec_path(world: &World, id: &str) -> PathBuf {
     dir(world, id).join("spec.json")
+}
+
+/// The history of a directory, made of copies of one run that has ended: so many of them,
+/// each with a name of its own.
+struct History {
+    spec: Value,
+    record: Value,
+    length: usize,
+}
+
+impl History {
+    fn begin(world: &mut World, place: Place) -> Outcome<Self> {
+        let cage = place.cage.to_string();
+        let words = ["run", "--cage", &cage, "--name", "ended-0", "--", "true"];
+        let asked = ask_with(world, place, &words, |command| {
+            command.env("LARGE", "x".repeat(10_000));
+        })?;
+        asked.hear(world, seconds(20))?.expect(0)?;
+        let live = live_ids(world);
+        let ended = run_ids(world).into_iter().find(|id| !live.contains(id));
+        let id = ended.context("no run has ended")?;
+        let (spec, record) = (read_json(&spec_path(world, &id))?, record(world, &id)?);
+        Ok(Self { spec, record, length: 1 })
+    }
+
+    /// They sort behind the one that they are copies of, and before any live one.
+    fn id(&self, number: usize) -> Outcome<String> {
+        let first = self.record["id"].as_str().context("an id")?;
+        Ok(if number == 0 { first.to_owned() } else { format!("0000000{number:05}0") })
+    }
+
+    fn grow_to(&mut self, world: &World, length: usize) -> Outcome {
+        for number in self.length..length {
+            let (id, name) = (self.id(number)?, format!("ended-{number}"));
+            let run = dir(world, &id);
+            fs::create_dir(&run).context("a run")?;
+            for (file, value) in [("spec.json", &mut self.spec), ("record.json", &mut self.record)]
+            {
+                let mut value = value.clone();
+                value["id"] = id.as_str().into();
+                value["name"] = name.as_str().into();
+                fs::write(run.join(file), format!("{value}\n")).context(file)?;
+            }
+        }
+        self.length = length;
+        // They were written by nobody who keeps an index.
+        let names = world.state().join("names");
+        if names.exists() { fs::remove_dir_all(names).context("names") } else { Ok(()) }
+    }
+}
+
+/// What commands cost with a short history and with a long one.
+fn with_histories(
+    world: &mut World,
+    place: Place,
+    commands: &[(i32, Vec<String>)],
+    bound: usize,
+) -> Outcome {
+    let mut history = History::begin(world, place)?;
+    let mut short: Vec<Cost> = Vec::new();
+    for length in [50, 500] {
+        history.grow_to(world, length)?;
+        // The index is made once, by whoever looks for a name first.
+        say(world, place, &["show", "ended-1"])?.expect(0)?;
+        for (number, (status, words)) in commands.iter().enumerate() {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let cost = count(world, place, &words)?;
+            cost.said.expect(*status).context(words.join(" "))?;
+            let Some(before) = short.get(number).filter(|_| length == 500) else {
+                ensure!(cost.bytes < bound, "{words:?} reads {} bytes", cost.bytes);
+                short.push(cost);
+                continue;
+            };
+            let how = format!("{} looks, {} bytes", cost.looks, cost.bytes);
+            let was = format!("{} looks, {} bytes", before.looks, before.bytes);
+            ensure!(cost.looks <= before.looks + 10, "{words:?}: {was}, then {how}");
+            ensure!(cost.bytes <= before.bytes + 1000, "{words:?}: {was}, then {how}");
+        }
+    }
+    Ok(())
+}
+
+fn words(status: i32, words: &[&str]) -> (i32, Vec<String>) {
+    (status, words.iter().map(|&word| word.to_owned()).collect())
+}
+
+/// A word costs what it means: by name, by the beginning of an id, or nothing at all.
+fn finding(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let live = start(world, place, &["--name", "living"], &["sh", "-c", QUIET])?;
+    who(world, &live)?;
+    let commands = [
+        words(125, &["wait", "nobody-of-that-name"]),
+        words(125, &["wait", "research"]),
+        words(0, &["wait", "ended-7"]),
+        words(0, &["wait", "000000000007"]),
+        words(0, &["tree", "living"]),
+        words(0, &["tree", &live[..12]]),
+    ];
+    with_histories(world, place, &commands, 30_000)?;
+    tell(world, place, &["stop", "living"])?;
+    nobody(world)
+}
+
+/// `ps` and `doctor` read the unfinished runs.
+fn looking(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let live = start(world, place, &[], &["sh", "-c", QUIET])?;
+    who(world, &live)?;
+    let commands = [words(0, &["ps"]), words(0, &["doctor"])];
+    with_histories(world, place, &commands, 30_000)?;
+    let counted = tell(world, place, &["doctor"])?;
+    ensure!(counted.contains("501 written down, 1 unfinished"), "it says {counted}");
+    tell(world, place, &["stop", &live])?;
+    nobody(world)
 }

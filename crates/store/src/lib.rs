@@ -7,6 +7,7 @@
 //!                out.log  err.log  tty.log, and their indexes
 //!   journal      a notice of every change of a run's state
 //!   live/<id>    the lock of an unfinished run, by a second name
+//!   names/<name>/<id>-<started_at>   which runs have that name
 //!   groups/<a>/<b>/   .open or .closed   .members/<id> (the lock again)
 //! ```
 //!
@@ -23,6 +24,7 @@ mod journal;
 mod log;
 mod mark;
 mod members;
+mod name_index;
 mod room;
 mod rundir;
 mod store;

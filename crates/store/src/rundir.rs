@@ -12,6 +12,7 @@ use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
 use crate::mark::Generations;
 use crate::members::{self, KnownMembers, MEMBERS, MemberFile};
+use crate::name_index::{self, Entry};
 use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
@@ -20,7 +21,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -57,8 +58,10 @@ pub struct RunDir {
     dir: Dir,
     lock: File,
     joined: Option<Joined>,
-    /// The generation before this one, if there was one.
-    before: Option<u32>,
+    /// The generation before this one, if there was one, and when that was started.
+    before: Option<(u32, Entry)>,
+    /// The name, and where it stands in the index.
+    named: OnceCell<(String, Entry)>,
     /// Files of the generation before may still be kept.
     keeps_old: Cell<bool>,
     /// The state that the journal was last told.
@@ -94,6 +97,7 @@ impl RunDir {
             lock,
             joined: None,
             before: None,
+            named: OnceCell::new(),
             keeps_old: Cell::new(false),
             noticed: RefCell::default(),
             has_unnoticed_events: Cell::new(false),
@@ -108,7 +112,7 @@ impl RunDir {
         let mut run = RunDir::claim(id, root, dir)?;
         run.expect_members();
         match run.read_spec() {
-            Ok(spec) => run.before = Some(spec.generation),
+            Ok(spec) => run.before = Some((spec.generation, Entry::new(id, spec.started_at))),
             Err(error) => return run.finish().and(Err(error)),
         }
         Ok(run)
@@ -183,6 +187,7 @@ impl RunDir {
     /// its first record comes with it. A first one has no record before it has lived for a
     /// moment, and is read by its spec until then.
     pub fn write_spec(&self, spec: &SpecFile) -> Result<()> {
+        self.list_name(spec)?;
         // There is nobody who could read a new one half written: it is not listed
         // without a keeper, and a keeper has it.
         if spec.generation == 1 {
@@ -190,6 +195,18 @@ impl RunDir {
         }
         self.keeps_old.set(true);
         generations::begin(&self.dir, spec)
+    }
+
+    /// Lists the run under its name, if it has one.
+    fn list_name(&self, spec: &SpecFile) -> Result<()> {
+        let Some(name) = &spec.name else { return Ok(()) };
+        let entry = Entry::new(&self.id, spec.started_at);
+        match &self.before {
+            None => name_index::add(&self.root, name, &entry)?,
+            Some((_, before)) => name_index::renew(&self.root, name, before, &entry)?,
+        }
+        let _ = self.named.set((name.clone(), entry));
+        Ok(())
     }
 
     /// Writes the record, and appends a notice to the journal if the state is another one,
@@ -255,7 +272,7 @@ impl RunDir {
 
     /// The generation before this one; zero, if it is the first.
     pub fn generation_before(&self) -> u32 {
-        self.before.unwrap_or(0)
+        self.before.as_ref().map_or(0, |(generation, _)| *generation)
     }
 
     pub fn read_spec(&self) -> Result<SpecFile> {
@@ -349,9 +366,13 @@ impl RunDir {
     /// Gives up a run that never began, and leaves no trace of it; nothing but its
     /// predecessor, if it had one.
     pub fn abandon(mut self) {
-        if let Some(before) = self.before.take() {
+        let named = self.named.take();
+        if let Some((generation, started)) = self.before.take() {
             if self.keeps_old.take() {
-                generations::undo(&self.dir, before);
+                generations::undo(&self.dir, generation);
+            }
+            if let Some((name, entry)) = named {
+                let _ = name_index::renew(&self.root, &name, &entry, &started);
             }
             let _ = self.finish();
             return;
@@ -361,6 +382,9 @@ impl RunDir {
             let _ = self.dir.remove(&name);
         }
         let _ = std::fs::remove_dir(&self.dir.path);
+        if let Some((name, entry)) = named {
+            name_index::remove(&self.root, &name, &entry);
+        }
     }
 
     /// What must stay open for as long as this is held.

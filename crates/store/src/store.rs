@@ -7,12 +7,14 @@ use crate::generations;
 use crate::journal::{JOURNAL, JournalReader};
 use crate::log::{LogReader, Piece};
 use crate::members::{self, KnownMembers};
+use crate::name_index::{self, Entry, NAMES};
 use crate::room::{self, Reserve};
 use crate::rundir::{self, LOCK, RECORD, RunDir, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -36,7 +38,13 @@ pub struct Store {
 #[derive(Debug)]
 pub enum FindError {
     Nobody(String),
-    Several { word: String, candidates: Vec<(Id, Option<String>)> },
+    Several {
+        word: String,
+        /// The first of them, with their names.
+        candidates: Vec<(Id, Option<String>)>,
+        /// How many there are beside those.
+        more: usize,
+    },
     Store(StoreError),
 }
 
@@ -50,14 +58,14 @@ impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FindError::Nobody(word) => write!(f, "there is no run {word:?} (see fullstop ps -a)"),
-            FindError::Several { word, candidates } => {
+            FindError::Several { word, candidates, more } => {
                 write!(f, "{word:?} may be")?;
                 for (place, (id, name)) in candidates.iter().enumerate() {
                     let or = if place == 0 { "" } else { " or" };
                     let name = name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
                     write!(f, "{or} {id}{name}")?;
                 }
-                Ok(())
+                if *more > 0 { write!(f, " or {more} others") } else { Ok(()) }
             }
             FindError::Store(error) => error.fmt(f),
         }
@@ -104,8 +112,9 @@ impl Store {
         }
         if stat.st_mode & 0o077 != 0 {
             // Somebody's home is not ours to close.
-            let ours =
-                |name: &String| matches!(name.as_str(), "runs" | "live" | "groups" | JOURNAL);
+            let ours = |name: &String| {
+                matches!(name.as_str(), "runs" | "live" | "groups" | NAMES | JOURNAL)
+            };
             if !root.names()?.iter().all(ours) {
                 return Err(StoreError::Shared { path: path.to_owned() });
             }
@@ -142,6 +151,9 @@ impl Store {
             match self.try_to_create(id) {
                 // It is the first one here; or a prune took it for a leaving.
                 Err(error) if error.is_missing() && tries < TRIES => {
+                    if self.is_blank() {
+                        name_index::set_whole(&self.root);
+                    }
                     self.root.make_below("live")?;
                     self.root.make_below("runs")?;
                     tries += 1;
@@ -149,6 +161,11 @@ impl Store {
                 other => return other,
             }
         }
+    }
+
+    /// No run was ever written down here.
+    fn is_blank(&self) -> bool {
+        self.root.below("runs").is_err_and(|error| error.is_missing())
     }
 
     fn try_to_create(&self, id: &Id) -> Result<RunDir> {
@@ -295,8 +312,9 @@ impl Store {
         Ok((dir, address))
     }
 
-    /// The run meant by an id, the beginning of one, or a name. Live ones are
-    /// meant before those that are over; of those, a name means the last.
+    /// The run meant by an id, the beginning of one, or a name. Live ones are meant before
+    /// those that are over; of those, a name means the one that was started last. Only
+    /// directories are listed, and the records read of those that come into question.
     pub fn find(&self, word: &str) -> std::result::Result<Id, FindError> {
         if word.is_empty() {
             return Err(FindError::Nobody(String::new()));
@@ -306,36 +324,64 @@ impl Store {
         {
             return Ok(id);
         }
-        let live = self.live()?;
-        if let Some(id) = self.one_of(word, &live)? {
+        let (live, named) = (self.live()?, self.named(word)?);
+        let is_named = |id: &Id| self.name(id).as_deref() == Some(word);
+        let listed: HashSet<&Id> = named.iter().map(|entry| &entry.id).collect();
+        let meant = |id: &&Id| id.as_str().starts_with(word) || listed.contains(id) && is_named(id);
+        if let Some(id) = self.one(word, live.iter().filter(meant).cloned().collect())? {
             return Ok(id);
         }
-        let all = self.all()?;
-        let begun: Vec<Id> =
-            all.iter().filter(|id| id.as_str().starts_with(word)).cloned().collect();
-        if let Some(id) = self.one(word, begun)? {
-            return Ok(id);
+        if may_begin_an_id(word) {
+            let mut begun = self.all()?;
+            begun.retain(|id| id.as_str().starts_with(word));
+            if let Some(id) = self.one(word, begun)? {
+                return Ok(id);
+            }
         }
-        let named = all.into_iter().rev().find(|id| self.name(id).as_deref() == Some(word));
-        named.ok_or_else(|| FindError::Nobody(word.to_owned()))
-    }
-
-    fn one_of(&self, word: &str, ids: &[Id]) -> std::result::Result<Option<Id>, FindError> {
-        let meant =
-            |id: &&Id| id.as_str().starts_with(word) || self.name(id).as_deref() == Some(word);
-        self.one(word, ids.iter().filter(meant).cloned().collect())
+        if let Some(entry) = named.into_iter().rev().find(|entry| is_named(&entry.id)) {
+            return Ok(entry.id);
+        }
+        // One that an older fullstop has started is in no index.
+        let unlisted = live.into_iter().filter(is_named).collect();
+        self.one(word, unlisted)?.ok_or_else(|| FindError::Nobody(word.to_owned()))
     }
 
     fn one(&self, word: &str, mut ids: Vec<Id>) -> std::result::Result<Option<Id>, FindError> {
+        /// More would be no help to anybody.
+        const SHOWN: usize = 8;
         if ids.len() < 2 {
             return Ok(ids.pop());
         }
-        let candidates = ids.into_iter().map(|id| (id.clone(), self.name(&id))).collect();
-        Err(FindError::Several { word: word.to_owned(), candidates })
+        let more = ids.len().saturating_sub(SHOWN);
+        let shown = ids.into_iter().take(SHOWN);
+        let candidates = shown.map(|id| (id.clone(), self.name(&id))).collect();
+        Err(FindError::Several { word: word.to_owned(), candidates, more })
     }
 
     fn name(&self, id: &Id) -> Option<String> {
-        self.spec(id).ok()?.name
+        self.record(id).ok()?.name
+    }
+
+    /// The runs that may have this name, by the index; that is made first, if this is the
+    /// directory of an older fullstop.
+    fn named(&self, word: &str) -> Result<Vec<Entry>> {
+        if name_index::is_whole(&self.root) {
+            return name_index::entries(&self.root, word);
+        }
+        let (mut named, mut is_whole) = (Vec::new(), true);
+        for id in self.all()? {
+            let Ok(record) = self.record(&id) else { continue };
+            let Some(name) = record.name else { continue };
+            let entry = Entry::new(&id, record.started_at);
+            // Where nothing can be written, every search looks at every run.
+            is_whole &= name_index::add(&self.root, &name, &entry).is_ok();
+            named.extend((name == word).then_some(entry));
+        }
+        if is_whole {
+            name_index::set_whole(&self.root);
+        }
+        named.sort_unstable();
+        Ok(named)
     }
 
     /// Removes what those have left who were cut short while they made a directory or put
@@ -350,6 +396,7 @@ impl Store {
                 let _ = unlinkat(&self.root.fd, name.as_str(), AtFlags::REMOVEDIR);
             }
         }
+        name_index::tidy(&self.root);
         Ok(())
     }
 
@@ -362,16 +409,26 @@ impl Store {
         if rundir::is_listed(&self.root, id)? {
             return Err(live());
         }
+        let record = self.record(id).ok();
         for name in dir.names()?.iter().filter(|name| *name != LOCK) {
             dir.remove(name)?;
         }
         dir.remove(LOCK)?;
         match unlinkat(&self.root.fd, format!("runs/{id}").as_str(), AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(Errno::NOTEMPTY) => Err(live()),
-            Err(errno) => Err(StoreError::io("remove", &dir.path, errno)),
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::NOTEMPTY) => return Err(live()),
+            Err(errno) => return Err(StoreError::io("remove", &dir.path, errno)),
         }
+        if let Some(RecordFile { name: Some(name), started_at, .. }) = record {
+            name_index::remove(&self.root, &name, &Entry::new(id, started_at));
+        }
+        Ok(())
     }
+}
+
+/// Whether it is worth the while to look for an id that begins so.
+fn may_begin_an_id(word: &str) -> bool {
+    word.bytes().all(|letter| letter.is_ascii_digit() || letter.is_ascii_lowercase())
 }
 
 /// Only the last one is ours alone; those above it may be shared.

@@ -144,6 +144,7 @@ impl RunDir {
 
     /// Writes the spec of a run that is live, in the place of any other.
     pub fn rewrite_spec(&self, spec: &SpecFile) -> Result<()> {
+        self.list_name(spec)?;
         self.dir.replace(SPEC, spec)
     }
 

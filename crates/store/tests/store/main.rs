@@ -16,6 +16,7 @@ mod log_failures;
 mod logs;
 mod members;
 mod marks;
+mod name_index;
 mod names;
 mod private;
 mod restoring;

@@ -1,0 +1,132 @@
+//! The index of names: kept with the runs, made where it is missing, and never believed
+//! without the record.
+
+use crate::kit::{Home, begin, id, live_and_end, names, spec};
+use fullstop_core::words::Reason;
+use fullstop_store::format::{Phase, RecordFile, SpecFile};
+use std::fs;
+
+fn entries(home: &Home, name: &str) -> usize {
+    let path = home.path().join("names").join(name);
+    fs::read_dir(path).map_or(0, Iterator::count)
+}
+
+#[test]
+fn one_without_a_name_is_in_no_index() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), None);
+    assert_eq!(names(&home, "names"), [".whole"]);
+}
+
+#[test]
+fn an_entry_goes_with_its_run() {
+    let home = Home::new();
+    for day in 1..=3 {
+        live_and_end(&home, &id(day), Some("two words"));
+    }
+    assert_eq!(entries(&home, "two%20words"), 3);
+    home.remove(&id(3)).expect("removed");
+    assert_eq!(home.find("two words").expect("found"), id(2));
+    home.remove(&id(1)).expect("removed");
+    home.remove(&id(2)).expect("removed");
+    assert_eq!(names(&home, "names"), [".whole"]);
+    // One that never began.
+    begin(&home, &id(4), Some("two words")).abandon();
+    assert_eq!(names(&home, "names"), [".whole"]);
+}
+
+/// As an older fullstop left it.
+#[test]
+fn an_index_that_is_missing_is_made_once() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("old"));
+    live_and_end(&home, &id(2), Some("other"));
+    fs::remove_dir_all(home.path().join("names")).expect("removed");
+    // A run that begins does not make it whole.
+    live_and_end(&home, &id(3), Some("new"));
+    assert_eq!(names(&home, "names"), ["new"]);
+    assert_eq!(home.find("old").expect("found"), id(1));
+    assert_eq!(names(&home, "names"), [".whole", "new", "old", "other"]);
+    // From here on nobody looks at every run.
+    fs::remove_dir_all(home.path().join("names/other")).expect("removed");
+    assert!(home.find("other").is_err());
+}
+
+/// The index counts the start, and not the birth.
+#[test]
+fn the_one_that_was_started_last_is_meant() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("research"));
+    live_and_end(&home, &id(2), Some("research"));
+    assert_eq!(home.find("research").expect("found"), id(2));
+    let later = |lock| {
+        let first = spec(&id(1), Some("research"));
+        SpecFile { generation: 2, started_at: first.started_at + 1, lock: Some(lock), ..first }
+    };
+    // A restart that comes to nothing changes nothing.
+    let run = home.reclaim(&id(1)).expect("claimed");
+    run.write_spec(&later(1)).expect("written");
+    run.abandon();
+    assert_eq!(home.find("research").expect("found"), id(2));
+    let mut run = home.reclaim(&id(1)).expect("claimed");
+    run.write_spec(&later(2)).expect("written");
+    let over = Phase::Ended { reason: Reason::Exited };
+    run.write_record(&RecordFile { state: over, ..RecordFile::first(later(2)) }).expect("written");
+    run.finish().expect("finished");
+    drop(run);
+    assert_eq!(home.find("research").expect("found"), id(1));
+    assert_eq!(entries(&home, "research"), 2);
+    home.remove(&id(1)).expect("removed");
+    assert_eq!(entries(&home, "research"), 1);
+}
+
+#[test]
+fn what_was_removed_by_hand_hides_nobody_and_is_tidied() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("research"));
+    live_and_end(&home, &id(2), Some("research"));
+    live_and_end(&home, &id(3), Some("gone"));
+    fs::remove_dir_all(home.run_path(&id(2))).expect("removed");
+    fs::remove_dir_all(home.run_path(&id(3))).expect("removed");
+    assert_eq!(home.find("research").expect("found"), id(1));
+    assert!(home.find("gone").is_err());
+    home.tidy().expect("tidied");
+    assert_eq!(names(&home, "names"), [".whole", "research"]);
+    assert_eq!(entries(&home, "research"), 1);
+}
+
+/// An older fullstop starts runs that are in no index. While they live they are found.
+#[test]
+fn a_live_run_is_found_without_the_index() {
+    let home = Home::new();
+    let run = begin(&home, &id(1), Some("research"));
+    fs::remove_dir_all(home.path().join("names/research")).expect("removed");
+    assert_eq!(home.find("research").expect("found"), id(1));
+    drop(run);
+}
+
+#[test]
+fn an_entry_is_not_believed_without_the_record() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("one"));
+    let path = home.path().join("names/one").join(format!("{}-99", id(2)));
+    live_and_end(&home, &id(2), Some("two"));
+    fs::write(path, "").expect("written");
+    assert_eq!(home.find("one").expect("found"), id(1));
+    let live = begin(&home, &id(3), Some("three"));
+    let path = home.path().join("names/one").join(format!("{}-99", id(3)));
+    fs::write(path, "").expect("written");
+    assert_eq!(home.find("one").expect("found"), id(1));
+    drop(live);
+}
+
+/// Too many to be shown are counted.
+#[test]
+fn a_beginning_of_many_names_a_few() {
+    let home = Home::new();
+    for day in 1..=20 {
+        live_and_end(&home, &id(day), None);
+    }
+    let said = home.find("0").expect_err("several").to_string();
+    assert!(said.ends_with("or 12 others"), "{said}");
+}
