@@ -27,8 +27,8 @@ mod records {
     pub mod following;
     pub mod groups;
     pub mod ids;
-    pub mod lists;
     pub mod json;
+    pub mod lists;
     pub mod looking;
     pub mod members;
     pub mod passing;
