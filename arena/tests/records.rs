@@ -20,6 +20,7 @@ mod records {
     pub mod again;
     pub mod around;
     pub mod chaos;
+    pub mod closing;
     pub mod crowd;
     pub mod descriptors;
     pub mod desk;
@@ -37,6 +38,7 @@ mod records {
     pub mod reuse;
     pub mod scarce;
     pub mod starting;
+    pub mod statuses;
     pub mod stopping;
     pub mod strangers;
     pub mod sweeping;
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
             records::worlds::register,
             records::reuse::register,
             records::groups::register,
+            records::closing::register,
+            records::statuses::register,
             records::disk::register,
             records::scarce::register,
             records::titles::register,

@@ -35,7 +35,7 @@ fn small(world: &World, place: Place, name: &str) -> Outcome<PathBuf> {
     let point = world.scratch().join(name);
     fs::create_dir_all(&point).context("mount point")?;
     let uid = place.user.uid();
-    let options = format!("size=256k,mode=700,uid={uid},gid={uid}\0");
+    let options = format!("size=256k,nr_inodes=200,mode=700,uid={uid},gid={uid}\0");
     let options = std::ffi::CStr::from_bytes_with_nul(options.as_bytes()).context("options")?;
     mount("small", &point, "tmpfs", MountFlags::empty(), options).context("mounting")?;
     Ok(point)
@@ -244,7 +244,7 @@ fn stays_full(world: &mut World, place: Place) -> Outcome {
 }
 
 /// All of its end stands in its directory, and nothing else is left there.
-fn is_written(world: &mut World, place: Place, id: &str, reason: &str) -> Outcome {
+pub fn is_written(world: &mut World, place: Place, id: &str, reason: &str) -> Outcome {
     ensure!(live_ids(world).is_empty(), "it is still listed");
     super::desk::expect_over(world, id, reason, super::desk::proof(place))?;
     let events = fs::read_to_string(dir(world, id).join("events.jsonl")).context("events")?;

@@ -17,6 +17,7 @@ pub fn register(registry: &mut Registry) {
         ("nested", nested),
         ("leader-gone", leader_gone),
         ("keeper-hung", keeper_hung),
+        ("keeper-hung-stop", keeper_hung_stop),
         ("keeper-and-guard-gone", lost_member),
         ("refused-without-a-trace", refused),
         ("restart-in-a-closed-group", restart_closed),
@@ -132,15 +133,27 @@ fn leader_gone(world: &mut World, place: Place) -> Outcome {
 }
 
 fn keeper_hung(world: &mut World, place: Place) -> Outcome {
+    around_a_keeper(world, place, "close")
+}
+
+fn keeper_hung_stop(world: &mut World, place: Place) -> Outcome {
+    around_a_keeper(world, place, "stop")
+}
+
+fn around_a_keeper(world: &mut World, place: Place, verb: &str) -> Outcome {
     let _never = Lines::create(world, "never")?;
     let hung = start(world, place, &["--group", "plan/a"], &["sh", "-c", QUIET])?;
     let fine = start(world, place, &["--group", "plan/b"], &["sh", "-c", QUIET])?;
     freeze(&who(world, &hung)?)?;
-    let said = say(world, place, &["group", "close", "plan"])?;
+    let said = say(world, place, &["group", verb, "plan"])?;
     nobody(world)?;
     said.expect(0)?;
+    let told = format!("{hung}: the keeper does not answer");
+    ensure!(said.err.contains(&told), "how it went around the keeper is not said: {:?}", said.err);
+    ensure!(!said.err.contains(&fine), "it went around a keeper that does not hang: {}", said.err);
     ensure!(live_ids(world).is_empty(), "listed: {:?}", live_ids(world));
-    expect_over(world, &fine, "group-closed", proof(place))?;
+    let reason = if verb == "close" { "group-closed" } else { "stopped" };
+    expect_over(world, &fine, reason, proof(place))?;
     all_clean(world)
 }
 
