@@ -4,7 +4,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use arena::{Context, Need, Outcome, Registry, World, ensure, seconds};
+use arena::{Context, Need, Outcome, Registry, World, await_until, ensure, seconds};
 
 use super::desk::{
     QUIET, Said, alive, all_clean, ask_program, ask_with, expect_over, nobody, proof, record, say,
@@ -43,6 +43,9 @@ fn left_as_it_is(
     is_there(world, true)?;
     let id = start(world, place, options, command)?;
     let before = who(world, &id)?;
+    // A shell opens its script after the execution: it must have read that.
+    let reads = || before.leader.still_there().is_some_and(|leader| leader.state == 'S');
+    ensure!(await_until(SOON, reads), "its leader does not read: {}", before.leader);
     is_there(world, false)?;
     let said = say(world, place, &["restart", &id])?;
     expect_untouched(world, &id, &before, &said, status, about)?;
