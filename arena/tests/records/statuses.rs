@@ -85,23 +85,31 @@ fn prune_read_only(world: &mut World, place: Place) -> Outcome {
     }
     ids.sort();
     nobody(world)?;
+    // A group that no start was asked for in for a long time goes as well.
+    tell(world, place, &["group", "close", "plan"])?;
+    tell(world, place, &["group", "open", "plan"])?;
+    let mark = fs::File::options().write(true).open(world.state().join("groups/plan/.open"));
+    mark.and_then(|mark| mark.set_modified(std::time::UNIX_EPOCH)).context("ageing")?;
     mount_remount(&point, MountFlags::RDONLY, c"").context("remount")?;
     let said = say(world, place, &["prune"])?;
     said.expect(125)?;
-    ensure!(said.err.lines().count() == ids.len(), "it said {:?}", said.err);
-    for (id, line) in ids.iter().zip(said.err.lines()) {
-        ensure!(line.contains(id) && line.contains("read-only"), "of {id} it said {line:?}");
+    let left = [&ids[0], &ids[1], "groups/plan"];
+    ensure!(said.err.lines().count() == left.len(), "it said {:?}", said.err);
+    for (left, line) in left.iter().zip(said.err.lines()) {
+        ensure!(line.contains(left) && line.contains("read-only"), "of {left} it said {line:?}");
     }
     let said = say(world, place, &["prune", "--json"])?;
     said.expect(125)?;
     let told = said.json()?;
     ensure!(told["removed"].as_array().is_some_and(Vec::is_empty), "{told}");
     ensure!(told["left"][0]["id"] == ids[0] && told["left"][1]["id"] == ids[1], "{told}");
+    ensure!(told["left"][2]["group"] == "plan", "{told}");
     say(world, place, &["prune", "--dry-run"])?.expect(0)?;
     mount_remount(&point, MountFlags::empty(), c"").context("remount")?;
     ensure!(run_ids(world) == ids, "something was removed: {:?}", run_ids(world));
     let said = tell(world, place, &["prune"])?;
     ensure!(said == "removed 2 runs\n", "it said {said:?}");
     ensure!(run_ids(world).is_empty(), "left: {:?}", run_ids(world));
+    ensure!(tell(world, place, &["group", "ls", "--json"])? == "[]\n", "the group is left");
     all_clean(world)
 }

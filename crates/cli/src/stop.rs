@@ -170,11 +170,10 @@ pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
         report.errors.iter().for_each(complain);
     }
     report.reports.iter().for_each(name_survivors);
-    let proven = report.may_live_on.is_empty() && report.reports.iter().all(Report::is_proven);
     match report {
-        report if report.is_clean() => Ok(()),
-        _ if !proven => Err(Fail::silent(STUCK)),
-        _ => Err(Fail::silent(FAILED)),
+        report if !report.is_proven() => Err(Fail::silent(STUCK)),
+        report if !report.is_clean() => Err(Fail::silent(FAILED)),
+        _ => Ok(()),
     }
 }
 

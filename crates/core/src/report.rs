@@ -61,8 +61,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nobody of it lives: the kernel said so. It is not known of a run that is stuck, nor of
-    /// one that was released, after which nobody looks any more.
+    /// No process of the run lives: the kernel said so. That is not known of a run that is stuck,
+    /// nor of one that was released, whose processes are not looked after any more.
     pub fn is_proven(&self) -> bool {
         self.state == Verdict::Ended && self.proof.is_some()
     }

@@ -65,7 +65,8 @@ pub struct GroupReport {
 }
 
 impl GroupReport {
-    /// Every member is proven dead. One that is stuck, or was released, is not.
+    /// Every member that was met is proven dead. One that is stuck, or was released, is not, nor
+    /// is one that did not end in time.
     ///
     /// ```
     /// use fullstop::{GroupReport, Report, Verdict};
@@ -77,13 +78,22 @@ impl GroupReport {
     ///     "proof": "no-children", "started_at": 1800000000000, "elapsed_ms": 3
     /// }"#)?;
     /// let mut whole = GroupReport { reports: vec![report], ..GroupReport::default() };
-    /// assert!(whole.is_clean());
-    /// (whole.reports[0].state, whole.reports[0].proof) = (Verdict::Released, None);
-    /// assert!(!whole.is_clean());
+    /// assert!(whole.is_proven() && whole.is_clean());
+    /// whole.errors.push("cannot close group plan".to_owned());
+    /// assert!(whole.is_proven() && !whole.is_clean());
+    /// for state in [Verdict::Released, Verdict::Stuck] {
+    ///     (whole.reports[0].state, whole.reports[0].proof) = (state, None);
+    ///     assert!(!whole.is_proven() && !whole.is_clean());
+    /// }
     /// # Ok::<(), serde_json::Error>(())
     /// ```
+    pub fn is_proven(&self) -> bool {
+        self.may_live_on.is_empty() && self.reports.iter().all(Report::is_proven)
+    }
+
+    /// Every member is proven dead, and nothing else went wrong.
     pub fn is_clean(&self) -> bool {
-        self.errors.is_empty() && self.reports.iter().all(Report::is_proven)
+        self.is_proven() && self.errors.is_empty()
     }
 }
 

@@ -126,8 +126,8 @@ impl fmt::Display for StoreError {
             ),
             StoreError::GroupClosedMeanwhile(name) => write!(
                 f,
-                "group {name} was closed, or pruned, while this start was under way; it is not \
-                 started"
+                "group {name} was closed, or forgotten by a prune, after this start was asked \
+                 for; nothing was started (ask again, if it is still wanted)"
             ),
         }
     }
