@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write as _};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub fn print(text: &str) -> Result<(), Fail> {
@@ -63,9 +64,12 @@ pub enum Colour {
 
 /// The text in a colour, if stdout shows colours.
 pub fn coloured(text: &str, colour: Colour) -> String {
-    if std::env::var_os("NO_COLOR").is_some_and(|set| !set.is_empty())
-        || !std::io::stdout().is_terminal()
-    {
+    static SHOWN: OnceLock<bool> = OnceLock::new();
+    let is_shown = || {
+        std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
+            && std::io::stdout().is_terminal()
+    };
+    if !SHOWN.get_or_init(is_shown) {
         return text.to_owned();
     }
     let code = match colour {

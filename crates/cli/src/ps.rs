@@ -15,7 +15,6 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 pub fn ps(options: &PsOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
     loop {
-        runs.sweep_before_list();
         let listed = listed(&runs, options)?;
         if options.watch && options.form == Form::Table && std::io::stdout().is_terminal() {
             print("\x1b[H\x1b[2J")?;
@@ -35,7 +34,7 @@ pub fn ps(options: &PsOptions) -> Result<(), Fail> {
 }
 
 fn listed(runs: &Runs, options: &PsOptions) -> Result<Vec<Status>, Fail> {
-    let mut listed = runs.list(options.all)?;
+    let mut listed = runs.list_swept(options.all)?;
     if let Some(group) = &options.group {
         let group = runs.group(group)?;
         listed.retain(|run| run.group.as_ref().is_some_and(|name| group.contains(name)));

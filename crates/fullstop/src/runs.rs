@@ -10,6 +10,7 @@ use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Mode, Swept};
 use fullstop_store::format::Event;
 use fullstop_store::{GroupName, Standing, Store, StoreError};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,9 +75,39 @@ impl Runs {
     /// How the unfinished ones stand, or all of them, oldest first. A record that
     /// cannot be read is listed as that, and hides no other.
     pub fn list(&self, all: bool) -> Result<Vec<Status>> {
-        let ids = if all { self.store.all()? } else { self.store.live()? };
-        let all = ids.iter().map(|id| Status::of(&self.store, id));
-        Ok(all.flatten().collect())
+        self.list_among(&self.unfinished()?, all)
+    }
+
+    /// As [`Runs::list`], after a sweep in passing. Each run is looked at once, and again
+    /// only if nobody looks after it.
+    pub fn list_swept(&self, all: bool) -> Result<Vec<Status>> {
+        let unfinished = self.unfinished()?;
+        let listed = self.list_among(&unfinished, all)?;
+        let is_lost = |status: &&Status| !status.live && unfinished.contains(&status.id);
+        let lost: Vec<Id> = listed.iter().filter(is_lost).map(|status| status.id.clone()).collect();
+        sweep::sweep_before_list(&self.store, &lost);
+        let lost: BTreeSet<Id> = lost.into_iter().collect();
+        let look_again = |status: Status| {
+            if !lost.contains(&status.id) {
+                return Some(status);
+            }
+            let over = matches!(self.store.standing(&status.id), Ok(Standing::Over));
+            if over && !all { None } else { Status::of(&self.store, &status.id) }
+        };
+        Ok(listed.into_iter().filter_map(look_again).collect())
+    }
+
+    fn unfinished(&self) -> Result<BTreeSet<Id>> {
+        Ok(self.store.live()?.into_iter().collect())
+    }
+
+    /// The directory of an unfinished run may have been removed: it is listed all the same.
+    fn list_among(&self, unfinished: &BTreeSet<Id>, all: bool) -> Result<Vec<Status>> {
+        let over = if all { self.store.all()? } else { Vec::new() };
+        let mut ids: Vec<&Id> = over.iter().filter(|id| !unfinished.contains(id)).collect();
+        ids.extend(unfinished);
+        ids.sort_unstable();
+        Ok(ids.into_iter().filter_map(|id| Status::of(&self.store, id)).collect())
     }
 
     /// The unfinished ones.
@@ -127,12 +158,6 @@ impl Runs {
     /// How many unfinished runs are looked at in passing. Of more than these, others are
     /// looked at each time.
     pub const MOST_LOOKS: usize = sweep::MOST_LOOKS;
-
-    /// As [`Runs::sweep_in_passing`], on the way to a list of all unfinished runs: all of
-    /// them are looked at.
-    pub fn sweep_before_list(&self) {
-        sweep::sweep_before_list(&self.store);
-    }
 
     /// What a sweep would do.
     pub fn sweep_dry(&self) -> Result<Vec<Swept>> {

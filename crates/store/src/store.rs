@@ -263,7 +263,10 @@ impl Store {
 
     /// How a run stands, by its record alone; by its spec, if it has none yet.
     pub fn record(&self, id: &Id) -> Result<RecordFile> {
-        generations::read_record(&self.run(id)?)
+        match self.last_record(id) {
+            Ok(record) if record.lock.is_some() => Ok(record),
+            _ => generations::read_record(&self.run(id)?),
+        }
     }
 
     /// Who is known to have been in a run, by its record and its file of members.
@@ -273,7 +276,7 @@ impl Store {
 
     /// The last record that was written, whatever has begun since.
     pub fn last_record(&self, id: &Id) -> Result<RecordFile> {
-        self.run(id)?.read(RECORD)
+        self.root.read(&format!("runs/{id}/{RECORD}"))
     }
 
     pub fn spec(&self, id: &Id) -> Result<SpecFile> {

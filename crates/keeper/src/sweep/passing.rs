@@ -4,7 +4,7 @@
 //! many runs live beside it and whatever does not die. What is not reached now is left to a
 //! later command, or to `fullstop sweep`.
 
-use super::{Mode, is_lost, lost, sweep_one};
+use super::{Mode, is_lost, sweep_one};
 use crate::ledger::unix_us;
 use fullstop_cage::linux::now;
 use fullstop_core::id::Id;
@@ -32,10 +32,9 @@ pub fn sweep_in_passing(store: &Store) {
     sweep_some(store, &lost_in_passing(store).unwrap_or_default(), PATIENCE, PATIENCE);
 }
 
-/// Ends lost runs on the way to a list of all unfinished runs, so that every one of them is
-/// looked at.
-pub fn sweep_before_list(store: &Store) {
-    sweep_some(store, &lost(store).unwrap_or_default(), BEFORE_A_LIST, PATIENCE);
+/// Ends these lost runs on the way to a list of all unfinished runs.
+pub fn sweep_before_list(store: &Store, lost: &[Id]) {
+    sweep_some(store, lost, BEFORE_A_LIST, PATIENCE);
 }
 
 /// Ends these lost runs while another run goes on.
