@@ -8,7 +8,7 @@ use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
 use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use rustix::io::Errno;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
@@ -30,7 +30,6 @@ pub struct MemberFile {
     seed: Seed,
     generation: u32,
     slots: Vec<Option<Identity>>,
-    places: HashMap<Identity, usize>,
     free: BTreeSet<usize>,
     /// Slots that the file does not have as they are here.
     changed: BTreeSet<usize>,
@@ -62,7 +61,6 @@ impl MemberFile {
             seed: Seed::new(id, generation),
             generation,
             slots: Vec::new(),
-            places: HashMap::new(),
             free: BTreeSet::new(),
             changed: BTreeSet::new(),
             written: None,
@@ -87,24 +85,17 @@ impl MemberFile {
     /// Takes these for the members from now on. One that stays keeps its slot, so that
     /// nothing is written for it.
     pub fn update(&mut self, members: impl IntoIterator<Item = Identity>) {
-        let now: HashSet<Identity> = members.into_iter().collect();
-        let (slots, free, changed) = (&mut self.slots, &mut self.free, &mut self.changed);
-        self.places.retain(|member, place| {
-            let stays = now.contains(member);
-            if !stays {
-                slots[*place] = None;
-                free.insert(*place);
-                changed.insert(*place);
-            }
-            stays
-        });
-        for member in now {
-            if !self.places.contains_key(&member) {
-                let place = self.take_slot();
-                self.slots[place] = Some(member);
-                self.places.insert(member, place);
+        let mut new: HashSet<Identity> = members.into_iter().collect();
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if slot.take_if(|member| !new.remove(member)).is_some() {
+                self.free.insert(place);
                 self.changed.insert(place);
             }
+        }
+        for member in new {
+            let place = self.take_slot();
+            self.slots[place] = Some(member);
+            self.changed.insert(place);
         }
         self.cut();
     }
