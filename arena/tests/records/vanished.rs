@@ -1,21 +1,23 @@
 //! What was removed, damaged or hidden under live runs: none of it makes a run that lives
 //! one that is not there.
 
+use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use arena::{
     Context as _, Ended, Outcome, Process, Registry, Signal, User, World, await_until, ensure,
-    send_signal,
+    seconds, send_signal,
 };
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, Who, alive, all_clean, ask, dir, expect_over, freeze, live_ids, proof, read_json,
-    record, run_ids, say, start, tell, who,
+    QUIET, Said, Who, alive, all_clean, ask, ask_with, dir, expect_over, freeze, live_ids, lose,
+    proof, read_json, record, run_ids, say, start, tell, who,
 };
-use crate::kit::{ANYWHERE, Cage, EVERYWHERE, Lines, Place, SOON, add};
+use crate::kit::{ANYWHERE, AS_ROOT, Cage, EVERYWHERE, Lines, Place, SOON, add};
 
 /// Where a directory can be closed to its owner.
 const PLAIN: [Place; 1] = [Place { cage: Cage::Tree, user: User::Plain }];
@@ -31,6 +33,13 @@ pub fn register(registry: &mut Registry) {
         ("keeper-killed", keeper_killed),
     ] {
         add(registry, &format!("vanished::{name}"), &EVERYWHERE, &[], play);
+    }
+    add(registry, "vanished::named", &[AS_ROOT[0], PLAIN[0]], &[], named);
+    for (name, play) in [
+        ("cgroup-without-a-keeper", cgroup_without_a_keeper as fn(&mut World, Place) -> Outcome),
+        ("cgroup-of-another-state-directory", cgroup_of_another),
+    ] {
+        add(registry, &format!("vanished::{name}"), &AS_ROOT[..1], &[], play);
     }
     for (name, play) in [
         ("asleep", asleep as fn(&mut World, Place) -> Outcome),
@@ -325,5 +334,107 @@ fn ended_without_a_place(world: &mut World, place: Place) -> Outcome {
     ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
     expect_over(world, &id, "stopped", proof(place))?;
     ensure!(run_ids(world) == [id], "there are other runs");
+    all_clean(world)
+}
+
+/// Says a command with another state directory.
+fn say_elsewhere(world: &mut World, place: Place, words: &[&str]) -> Outcome<Said> {
+    let other = world.dir().join("other");
+    let asked = ask_with(world, place, words, |command| {
+        command.env("FULLSTOP_DIR", other);
+    })?;
+    asked.hear(world, seconds(20))
+}
+
+/// What every command says that looks for runs, while there is one that is not written down.
+fn expect_named(world: &mut World, place: Place, id: &str, whom: &str) -> Outcome {
+    let names = |text: &str| text.contains(id) && text.contains(whom);
+    let ps = say(world, place, &["ps", "--json"])?;
+    ps.expect(0)?;
+    ensure!(ps.out == "[]\n" && names(&ps.err), "ps: {ps:?}");
+    for words in [&["stop", "--all"][..], &["kill", "--all", "--no-wait"]] {
+        let said = say(world, place, words)?;
+        said.expect_one_line(120, id)?;
+        ensure!(names(&said.err), "{words:?}: {said:?}");
+    }
+    let sweep = say(world, place, &["sweep"])?;
+    sweep.expect(120)?;
+    ensure!(names(&sweep.out), "sweep: {sweep:?}");
+    let sweep = say(world, place, &["sweep", "--json"])?;
+    sweep.expect(120)?;
+    let found = &sweep.json()?[0];
+    ensure!(found["id"] == id && found["found"]["found"] == "unrecorded", "sweep: {found}");
+    let doctor = say(world, place, &["doctor", "--json"])?.json()?;
+    let mut findings = doctor["findings"].as_array().into_iter().flatten();
+    let finding = findings.find(|finding| finding["name"] == "unrecorded").context("a finding")?;
+    ensure!(finding["level"] == "yellow" && names(&finding.to_string()), "doctor: {finding}");
+    // None of it is the business of another state directory.
+    for words in [&["ps"][..], &["stop", "--all"], &["sweep"], &["doctor"]] {
+        let said = say_elsewhere(world, place, words)?;
+        said.expect(0)?;
+        let told = format!("{}{}", said.out, said.err);
+        ensure!(!told.contains(id), "{words:?} of another state directory: {told}");
+    }
+    Ok(())
+}
+
+/// A run whose keeper cannot restore it is named by all who find nothing listed, and
+/// nobody is signalled: a title can be forged.
+fn named(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    freeze(&who)?;
+    remove(&world.state())?;
+    expect_named(world, place, &id, &who.keeper.pid.to_string())?;
+    ensure!(alive(&who.leader) && alive(&who.keeper), "it was hurt");
+    for frozen in [&who.keeper, &who.guard] {
+        send_signal(frozen.pid, Signal::CONT)?;
+    }
+    restored(world, &id, &who)?;
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+fn cgroup_without_a_keeper(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = lose(world, &id)?;
+    let cgroup = record(world, &id)?["cgroup"].as_str().map(PathBuf::from).context("a cgroup")?;
+    remove(&world.state())?;
+    expect_named(world, place, &id, &cgroup.display().to_string())?;
+    ensure!(alive(&who.leader), "it was killed without a record");
+    // What it is told to do.
+    fs::write(cgroup.join("cgroup.kill"), "1").context("kill it")?;
+    ensure!(await_until(SOON, || !alive(&who.leader)), "it lives");
+    ensure!(await_until(SOON, || fs::remove_dir(&cgroup).is_ok()), "its cgroup stays");
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    all_clean(world)
+}
+
+/// A sweep removes the empty cgroups of its own state directory, and no others.
+fn cgroup_of_another(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let path = record(world, &id)?["cgroup"].as_str().map(PathBuf::from).context("a cgroup")?;
+    say(world, place, &["stop", &id])?.expect(0)?;
+    let name = path.file_name().and_then(OsStr::to_str).context("its name")?;
+    ensure!(name.len() == format!("fullstop-{id}-01234567").len(), "it was called {name}");
+    let (own, other) = (path.clone(), path.with_file_name(format!("fullstop-{id}-00000000")));
+    let older = path.with_file_name("fullstop-2a00000000001");
+    let long_ago = SystemTime::now() - Duration::from_hours(1);
+    for made in [&own, &other, &older] {
+        fs::create_dir(made).context("a cgroup")?;
+        let aged = fs::File::open(made).and_then(|dir| dir.set_modified(long_ago));
+        aged.context("an age")?;
+    }
+    let said = say(world, place, &["sweep"])?;
+    said.expect(0)?;
+    ensure!(!own.exists(), "its own is left: {said:?}");
+    ensure!(other.exists() && older.exists(), "it has removed those of others: {said:?}");
+    for made in [&other, &older] {
+        fs::remove_dir(made).context("remove it again")?;
+    }
     all_clean(world)
 }

@@ -2,6 +2,7 @@
 
 use crate::fail::Fail;
 use crate::print::{Colour, coloured, json, lines, print, width};
+use crate::stop::name_unrecorded;
 use fullstop::{Process, Run, Runs, Status};
 use fullstop_cli::args::{Form, PsOptions};
 use fullstop_cli::format::{age, bytes, seconds, table};
@@ -25,6 +26,9 @@ pub fn ps(options: &PsOptions) -> Result<(), Fail> {
                 lines(listed.iter().map(|run| &run.id))?;
             }
             Form::Table => print(&rows(&listed))?,
+        }
+        if runs.live_ids()?.is_empty() {
+            name_unrecorded(&runs)?;
         }
         if !options.watch {
             return Ok(());

@@ -19,6 +19,9 @@ pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
     prepare_for_many();
     let runs = Runs::open()?;
     let (meant, unknown) = meant(&runs, &options.which)?;
+    if meant.is_empty() && options.which == Which::All {
+        return if name_unrecorded(&runs)? { Err(Fail::silent(STUCK)) } else { Ok(()) };
+    }
     let ended =
         if options.wait { follow(meant, order, options)? } else { ask(meant, order, options)? };
     // Those that are not meant are swept behind those that are.
@@ -40,6 +43,16 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
             Ok((known.collect(), unknown))
         }
     }
+}
+
+/// Where nothing is listed, all may be well, or the list was removed. Names the runs that
+/// live and are not written down; whether there is any.
+pub fn name_unrecorded(runs: &Runs) -> Result<bool, Fail> {
+    let found = runs.unrecorded()?;
+    for run in &found {
+        complain(format!("{run}; {}", run.next()));
+    }
+    Ok(!found.is_empty())
 }
 
 /// What came of orders to many.

@@ -4,10 +4,10 @@ use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::print::{json, lines, print, tell, tell_json, width};
 use crate::stop;
 use fullstop::front::prepare_for_many;
-use fullstop::{Found, Runs, Swept, blocking};
+use fullstop::{Found, Runs, Swept, Unrecorded, blocking};
 use fullstop_cli::args::{Form, GroupCall, PruneOptions};
 use fullstop_cli::format::table;
-use serde_json::json as value;
+use serde_json::{Value, json as value};
 use std::time::Duration;
 
 pub fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
@@ -52,16 +52,29 @@ pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let swept = if dry_run { runs.sweep_dry()? } else { runs.sweep()? };
     let emptied = if dry_run { Vec::new() } else { runs.remove_empty_cgroups() };
+    let unrecorded = runs.unrecorded()?;
     if as_json {
-        json(&swept)?;
-    } else if swept.is_empty() && emptied.is_empty() {
+        let unrecorded = unrecorded.iter().map(as_swept);
+        let all: Vec<_> = swept.iter().map(|swept| value!(swept)).chain(unrecorded).collect();
+        json(&all)?;
+    } else if swept.is_empty() && emptied.is_empty() && unrecorded.is_empty() {
         print("nothing to sweep\n")?;
     } else {
         print(&swept.iter().map(line).collect::<String>())?;
+        lines(unrecorded.iter().map(|run| format!("{run}; {}", run.next())))?;
         lines(emptied.iter().map(|path| format!("removed the empty cgroup {}", path.display())))?;
     }
     let stuck = swept.iter().any(|swept| matches!(swept.found, Found::Stuck { .. }));
-    if stuck { Err(Fail::silent(STUCK)) } else { Ok(()) }
+    if stuck || !unrecorded.is_empty() { Err(Fail::silent(STUCK)) } else { Ok(()) }
+}
+
+/// In the form of the others that a sweep has found.
+fn as_swept(run: &Unrecorded) -> Value {
+    let Unrecorded { id, keeper, cgroup, processes } = run;
+    let found = value!({
+        "found": "unrecorded", "keeper": keeper, "cgroup": cgroup, "processes": processes,
+    });
+    value!({ "id": id, "name": null, "found": found })
 }
 
 fn line(swept: &Swept) -> String {

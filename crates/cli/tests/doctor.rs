@@ -4,6 +4,7 @@
 // Every test may be skipped, but not all of them ever are.
 #![allow(clippy::unnecessary_wraps)]
 
+use fullstop_store::Tag;
 use libtest_mimic::{Arguments, Completion, Trial};
 use serde_json::Value;
 use std::fs;
@@ -198,9 +199,14 @@ fn a_cgroup_left_over_is_named() -> Played {
     needs_root()?;
     let scratch = Scratch::new();
     let place = place(&scratch.examine("$FULLSTOP doctor --json"))?;
-    let left = Left(place.join(format!("fullstop-{LOST}")));
+    let tag = |state: &Path| Tag::new(&LOST.parse().unwrap(), state).cgroup();
+    let left = Left(place.join(tag(&scratch.state())));
     fs::create_dir(&left.0).unwrap();
+    let other = Left(place.join(tag(Path::new("/of/another"))));
+    fs::create_dir(&other.0).unwrap();
     let found = scratch.examine("$FULLSTOP doctor --json");
+    let what = found.what("state", "cgroups");
+    assert!(what.starts_with("1 left over"), "that of another state directory is told: {what}");
     found.keeps_the_law();
     let next = found.finding("state", "cgroups")["next"].as_str().unwrap_or_default().to_owned();
     assert_eq!(next, "fullstop sweep");

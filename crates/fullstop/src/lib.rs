@@ -44,6 +44,7 @@ mod send;
 mod shared;
 mod status;
 mod stop;
+mod unrecorded;
 mod window;
 
 pub use command::{Agent, Command};
@@ -80,4 +81,5 @@ pub use run::Run;
 pub use runs::{Pruned, Runs, sweep};
 pub use status::{Process, Status};
 pub use stop::Progress;
+pub use unrecorded::Unrecorded;
 pub use window::{AttachOptions, Shown, Window};

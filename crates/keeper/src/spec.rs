@@ -20,11 +20,6 @@ pub const MARKER: &str = "FULLSTOP_RUN";
 /// What a terminal of its own is, where nobody says: what every program knows.
 const TERM: &str = "xterm-256color";
 
-/// What a run's cgroup is called.
-pub fn cgroup_name(id: &Id) -> OsString {
-    format!("fullstop-{id}").into()
-}
-
 /// A run, as it was asked for.
 #[derive(Debug)]
 pub struct Spec {
@@ -141,6 +136,11 @@ impl Spec {
     pub fn tag(&self) -> Option<Tag> {
         let usual = || Store::default_path().ok();
         Some(Tag::new(&self.id, &self.store.clone().or_else(usual)?))
+    }
+
+    /// What the run's cgroup is called. One that can be written down nowhere has no tag.
+    pub fn cgroup_name(&self) -> OsString {
+        self.tag().map_or_else(|| format!("fullstop-{}", self.id), |tag| tag.cgroup()).into()
     }
 
     /// Argument and environment strings as the kernel takes them. Nothing can hold

@@ -11,16 +11,17 @@ pub use passing::{
 };
 
 use crate::ledger::unix_ms;
-use crate::spec::{MARKER, cgroup_name};
+use crate::spec::MARKER;
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, last_born, members, now};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, What};
-use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError};
+use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError, Tag};
 use serde::Serialize;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::thread::sleep;
@@ -131,8 +132,11 @@ fn keep_the_dying(found: &mut Vec<Held>, before: Vec<Held>) {
 /// The cgroup, if it is one that could have been made for this run: a record can be
 /// edited, and must not name somebody else's.
 fn own_cgroup(record: &RecordFile) -> Option<&Path> {
-    let own = cgroup_name(&record.id);
-    record.cgroup.as_deref().filter(|path| path.file_name() == Some(own.as_ref()))
+    let is_own = |path: &&Path| {
+        let run = path.file_name().and_then(OsStr::to_str).and_then(Tag::of_cgroup);
+        run.is_some_and(|(id, _)| id == record.id)
+    };
+    record.cgroup.as_deref().filter(is_own)
 }
 
 /// Kills everybody in a run's cgroup, whoever looks after it. Returns whether there is

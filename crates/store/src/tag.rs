@@ -4,10 +4,12 @@
 //! directory even when their record is gone.
 
 use fullstop_core::id::Id;
-use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What the name of every cgroup of ours begins with.
+const CGROUP: &str = "fullstop-";
 
 /// ```
 /// use fullstop_core::id::Id;
@@ -28,12 +30,27 @@ pub struct Tag {
 
 impl Tag {
     pub fn new(id: &Id, root: &Path) -> Tag {
-        Tag { id: id.clone(), place: hash(root.as_os_str()) }
+        Tag { id: id.clone(), place: hash(root) }
     }
 
     /// Whether the run is written down in this state directory.
     pub fn is_of(&self, root: &Path) -> bool {
-        self.place == hash(root.as_os_str())
+        self.place == hash(root)
+    }
+
+    /// What the run's cgroup is called.
+    pub fn cgroup(&self) -> String {
+        format!("{CGROUP}{self}")
+    }
+
+    /// The run of a cgroup that is called so, and its tag: a cgroup that was made before
+    /// there were tags has none. Nothing, if it is no run's.
+    pub fn of_cgroup(name: &str) -> Option<(Id, Option<Tag>)> {
+        let rest = name.strip_prefix(CGROUP)?;
+        match Tag::parse(rest) {
+            Some(tag) => Some((tag.id.clone(), Some(tag))),
+            None => Some((rest.parse().ok()?, None)),
+        }
     }
 
     pub fn parse(text: &str) -> Option<Tag> {
@@ -50,15 +67,35 @@ impl fmt::Display for Tag {
     }
 }
 
-/// FNV-1a: it tells a few directories of one user apart, in every version alike.
-fn hash(text: &OsStr) -> u32 {
+/// FNV-1a: it tells a few directories of one user apart, in every version alike. A path
+/// may be written with more slashes than it needs.
+fn hash(root: &Path) -> u32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    text.as_bytes().iter().fold(0x811c_9dc5, step)
+    let plain: PathBuf = root.components().collect();
+    plain.as_os_str().as_bytes().iter().fold(0x811c_9dc5, step)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_the_same_however_it_is_written() {
+        let tag = Tag::new(&Id::new(1_800_000_000_000, 7), Path::new("/tmp/state/"));
+        assert!(tag.is_of(Path::new("/tmp//state")) && tag.is_of(Path::new("/tmp/./state")));
+        assert!(!tag.is_of(Path::new("/tmp/state/x")));
+    }
+
+    #[test]
+    fn a_cgroup_names_its_run_in_both_forms() {
+        let id = Id::new(1_800_000_000_000, 7);
+        let tag = Tag::new(&id, Path::new("/tmp/state"));
+        assert_eq!(Tag::of_cgroup(&tag.cgroup()), Some((id.clone(), Some(tag))));
+        assert_eq!(Tag::of_cgroup(&format!("fullstop-{id}")), Some((id, None)));
+        for other in ["fullstop", "fullstop-", "fullstop-arena-1-2", "fullstop-doctor-42-0"] {
+            assert_eq!(Tag::of_cgroup(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn nothing_else_is_a_tag() {

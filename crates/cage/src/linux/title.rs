@@ -7,7 +7,9 @@
 //! last byte of argv's memory is no zero, the kernel shows one string that begins where
 //! argv does (`get_mm_cmdline` in fs/proc/base.c). The variables in the way are moved.
 
+use super::procfs;
 use std::ffi::{CString, c_char, c_int};
+use std::io;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 /// Where the strings of argv begin; null where that is not known.
@@ -74,6 +76,29 @@ pub fn set_command_line(words: &[&str]) {
         std::ptr::write_bytes(start, 0, argv);
         std::ptr::copy_nonoverlapping(shown.as_ptr(), start, shown.len());
     }
+}
+
+/// The processes whose command line begins with this word, each with the next one. Any
+/// process can show any words: they tell whom to name, and not whom to signal.
+pub fn titled(name: &str) -> io::Result<Vec<(i32, String)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|pid| pid.parse().ok()) else {
+            continue;
+        };
+        // It may be gone by now.
+        let line = procfs::bytes(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        found.extend(second_word(&line, name).map(|word| (pid, word)));
+    }
+    Ok(found)
+}
+
+/// The words stand for themselves, or in one string: see [`set_command_line`].
+fn second_word(line: &[u8], first: &str) -> Option<String> {
+    let rest = line.strip_prefix(first.as_bytes())?;
+    let rest = rest.strip_prefix(b"\0").or_else(|| rest.strip_prefix(b" "))?;
+    let end = rest.iter().position(|byte| b"\0 ".contains(byte)).unwrap_or(rest.len());
+    String::from_utf8(rest[..end].to_vec()).ok()
 }
 
 /// Shows the first words of the command line as they are, and nothing of the others.
@@ -143,6 +168,17 @@ mod tests {
     fn words_that_do_not_fit_are_one_string_in_the_environment() {
         assert_eq!(lay_out(&["guard", "tag"], 9, 10), (b"guard tag\0".to_vec(), 10));
         assert_eq!(lay_out(&["guard", "tag"], 2, 40), (b"guard tag\0".to_vec(), 10));
+    }
+
+    #[test]
+    fn the_second_word_is_found_in_either_form() {
+        for line in [&b"keeper\0tag\0"[..], b"keeper tag\0", b"keeper tag", b"keeper\0tag\0more\0"]
+        {
+            assert_eq!(second_word(line, "keeper").as_deref(), Some("tag"));
+        }
+        for line in [&b""[..], b"keeper", b"keepers\0tag", b"x\0keeper\0tag", b"keeper/tag"] {
+            assert_eq!(second_word(line, "keeper"), None);
+        }
     }
 
     #[test]

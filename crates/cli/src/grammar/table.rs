@@ -258,7 +258,9 @@ static SWEEP: Command = Command {
     path: &["sweep"],
     does: "end what is left of runs whose keeper and guard are gone",
     usage: "[options]",
-    about: "What cannot be told from a stranger is left alone.",
+    about: "\
+What cannot be told from a stranger is left alone. A run that lives and is not written
+down is named, and makes the status 120.",
     sections: &[
         Section { heading: "Choosing", options: &[DRY_RUN] },
         Section { heading: "Telling", options: &[JSON] },

@@ -1,6 +1,7 @@
-//! Cgroups that nobody needs any more.
+//! Cgroups that nobody needs any more, and runs that nobody finds any more.
 
 use super::finding::{Area, Finding};
+use super::records::names;
 use crate::leftover::leftovers;
 use crate::runs::Runs;
 
@@ -15,4 +16,26 @@ pub fn finding(runs: &Runs) -> Option<Finding> {
             Finding::yellow(Area::State, "cgroups", what, "fullstop sweep")
         }
     })
+}
+
+/// Runs that live, and are not written down.
+pub fn unrecorded(runs: &Runs) -> Finding {
+    let name = "unrecorded";
+    let found = match runs.unrecorded() {
+        Ok(found) => found,
+        Err(error) => {
+            let next = "see why: ls -l /proc/self /sys/fs/cgroup";
+            return Finding::yellow(Area::State, name, error.to_string(), next);
+        }
+    };
+    match found.first() {
+        None => Finding::green(Area::State, name, "every run that can be seen is written down"),
+        Some(first) => {
+            let others = match found.len() - 1 {
+                0 => String::new(),
+                _ => format!("; also {}", names(found[1..].iter().map(|run| run.id.as_str()))),
+            };
+            Finding::yellow(Area::State, name, format!("{first}{others}"), first.next())
+        }
+    }
 }

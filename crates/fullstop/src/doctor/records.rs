@@ -33,7 +33,7 @@ fn read(runs: &Runs) -> Result<Vec<Finding>> {
 }
 
 /// A few names; more would be no help to anybody.
-fn names<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
+pub fn names<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 5;
     let more = ids.len().saturating_sub(SHOWN);
     let mut shown = ids.take(SHOWN).collect::<Vec<_>>().join(", ");

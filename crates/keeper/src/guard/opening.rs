@@ -2,7 +2,7 @@
 
 use crate::fresh_id::fresh_id;
 use crate::ledger::Ledger;
-use crate::spec::{Ground, Loudness, Spec, cgroup_name};
+use crate::spec::{Ground, Loudness, Spec};
 use fullstop_cage::linux::Blueprint;
 
 /// How often another id is drawn. Once is a rare chance; more often is a fault of the disk.
@@ -16,7 +16,7 @@ pub fn open_ledger(
 ) -> Result<(Blueprint, Option<Ledger>), String> {
     let mut draws = 0;
     loop {
-        let blueprint = Blueprint::new(spec.cage, &cgroup_name(&spec.id));
+        let blueprint = Blueprint::new(spec.cage, &spec.cgroup_name());
         match Ledger::open(spec, &blueprint, started_at) {
             Ok(ledger) => return Ok((blueprint, Some(ledger))),
             // Another process has made the same id in the same tick.

@@ -1,0 +1,140 @@
+//! Runs that live and are not written down: the state directory, or a part of it, was
+//! removed under them.
+//!
+//! They are found by the tag that their keepers and cgroups carry. It can be forged by any
+//! process of the same user. So they are named, and nobody is signalled.
+
+use crate::error::{Error, Result};
+use crate::runs::Runs;
+use fullstop_cage::linux::probe::{is_populated, own_cgroup};
+use fullstop_cage::linux::{OwnTime, inside, titled};
+use fullstop_core::id::Id;
+use fullstop_keeper::name::KEEPER;
+use fullstop_store::Tag;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A keeper that has put its run away needs a moment to leave, of its own time: what it
+/// waits for a processor does not count. What is there after that is no such keeper.
+const LEAVING: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// However starved everybody is, nobody is waited for longer than this.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// A run that lives, and is not among the unfinished of this state directory.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-unrecorded-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// for run in runs.unrecorded()? {
+///     println!("{run}: {}", run.next());
+/// }
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unrecorded {
+    pub id: Id,
+    /// The pid of a process that shows the title of its keeper.
+    pub keeper: Option<i32>,
+    /// Its cgroup, if somebody is in it.
+    pub cgroup: Option<PathBuf>,
+    /// How many are in the cgroup.
+    pub processes: usize,
+}
+
+impl Unrecorded {
+    fn new(id: &Id) -> Unrecorded {
+        Unrecorded { id: id.clone(), keeper: None, cgroup: None, processes: 0 }
+    }
+
+    /// What to do about it.
+    pub fn next(&self) -> String {
+        match (self.keeper, &self.cgroup) {
+            (None, Some(cgroup)) => format!("echo 1 > {}/cgroup.kill ends it", cgroup.display()),
+            (Some(keeper), _) => format!("kill -TERM {keeper} asks its keeper to stop it"),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Unrecorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "run {} lives, and is not written down:", self.id)?;
+        match self.keeper {
+            Some(keeper) => write!(f, " its keeper is pid {keeper}")?,
+            None => f.write_str(" it has no keeper")?,
+        }
+        match &self.cgroup {
+            Some(cgroup) => write!(f, ", {} processes in {}", self.processes, cgroup.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Runs {
+    /// The runs of this state directory that live, and are not among its unfinished ones:
+    /// by the keepers that can be seen, and the cgroups beneath our own. Those of another
+    /// state directory are not among them.
+    pub fn unrecorded(&self) -> Result<Vec<Unrecorded>> {
+        let begun = Instant::now();
+        let mut leaving: Option<(i32, OwnTime, Duration)> = None;
+        loop {
+            let found = self.look_for_unrecorded()?;
+            let Some(keeper) = found.iter().find_map(|run| run.keeper) else { return Ok(found) };
+            leaving.take_if(|(pid, ..)| *pid != keeper);
+            let (_, time, had) =
+                leaving.get_or_insert_with(|| (keeper, OwnTime::of(keeper), Duration::ZERO));
+            *had += time.look();
+            if *had >= LEAVING || begun.elapsed() >= LONGEST {
+                return Ok(found);
+            }
+            sleep(LOOK_EVERY);
+        }
+    }
+
+    fn look_for_unrecorded(&self) -> Result<Vec<Unrecorded>> {
+        let mut found = BTreeMap::new();
+        let keepers = titled(KEEPER).map_err(Error::io("look for keepers in /proc"))?;
+        for (pid, tag) in keepers {
+            if let Some(tag) = Tag::parse(&tag).filter(|tag| tag.is_of(self.path())) {
+                found.entry(tag.id.clone()).or_insert_with(|| Unrecorded::new(&tag.id)).keeper =
+                    Some(pid);
+            }
+        }
+        for (tag, path) in own_cgroup().map(|place| tagged(&place)).transpose()?.unwrap_or_default()
+        {
+            if tag.is_of(self.path()) && is_populated(&path) {
+                let run = found.entry(tag.id.clone()).or_insert_with(|| Unrecorded::new(&tag.id));
+                run.processes = inside(&path).len();
+                run.cgroup = Some(path);
+            }
+        }
+        if !found.is_empty() {
+            // Asked last: what was born meanwhile is listed by now.
+            self.store().live()?.iter().for_each(|id| drop(found.remove(id)));
+        }
+        Ok(found.into_values().collect())
+    }
+}
+
+/// The cgroups in this place whose names tell their run and its state directory.
+pub(crate) fn tagged(place: &Path) -> Result<Vec<(Tag, PathBuf)>> {
+    let named = |entry: io::Result<std::fs::DirEntry>| {
+        let entry = entry?;
+        let (_, tag) = entry.file_name().to_str().and_then(Tag::of_cgroup).unzip();
+        Ok(tag.flatten().map(|tag| (tag, entry.path())))
+    };
+    let entries = match std::fs::read_dir(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other,
+    };
+    let all =
+        entries.and_then(|entries| entries.filter_map(|entry| named(entry).transpose()).collect());
+    all.map_err(Error::io("list the cgroups beneath our own"))
+}
