@@ -95,6 +95,23 @@ fn what_was_removed_by_hand_hides_nobody_and_is_tidied() {
     assert_eq!(entries(&home, "research"), 1);
 }
 
+/// The keeper of a run whose state directory was removed makes its entry anew.
+#[test]
+fn an_entry_is_restored_with_its_run() {
+    let home = Home::new();
+    let mut run = begin(&home, &id(1), Some("research"));
+    fs::remove_dir_all(home.path()).expect("removed");
+    run.restore_lock().expect("restored");
+    run.rewrite_spec(&spec(&id(1), Some("research"))).expect("written");
+    run.list_again().expect("listed");
+    run.finish().expect("finished");
+    let store = home.again();
+    assert_eq!(names(&store, "names"), ["research"]);
+    assert_eq!(store.find("research").expect("found"), id(1));
+    // The search has made the rest of the index.
+    assert_eq!(names(&store, "names"), [".whole", "research"]);
+}
+
 /// An older fullstop starts runs that are in no index. While they live they are found.
 #[test]
 fn a_live_run_is_found_without_the_index() {
@@ -109,12 +126,12 @@ fn a_live_run_is_found_without_the_index() {
 fn an_entry_is_not_believed_without_the_record() {
     let home = Home::new();
     live_and_end(&home, &id(1), Some("one"));
-    let path = home.path().join("names/one").join(format!("{}-99", id(2)));
+    let path = home.path().join("names/one").join(format!("{}-{}", id(2), u64::MAX));
     live_and_end(&home, &id(2), Some("two"));
     fs::write(path, "").expect("written");
     assert_eq!(home.find("one").expect("found"), id(1));
     let live = begin(&home, &id(3), Some("three"));
-    let path = home.path().join("names/one").join(format!("{}-99", id(3)));
+    let path = home.path().join("names/one").join(format!("{}-{}", id(3), u64::MAX));
     fs::write(path, "").expect("written");
     assert_eq!(home.find("one").expect("found"), id(1));
     drop(live);
