@@ -363,10 +363,10 @@ fn expect_named(world: &mut World, place: Place, id: &str, whom: &str) -> Outcom
     let sweep = say(world, place, &["sweep", "--json"])?;
     sweep.expect(120)?;
     let found = &sweep.json()?[0];
-    ensure!(found["id"] == id && found["found"]["found"] == "unrecorded", "sweep: {found}");
+    ensure!(found["id"] == id && found["found"]["found"] == "unlisted", "sweep: {found}");
     let doctor = say(world, place, &["doctor", "--json"])?.json()?;
     let mut findings = doctor["findings"].as_array().into_iter().flatten();
-    let finding = findings.find(|finding| finding["name"] == "unrecorded").context("a finding")?;
+    let finding = findings.find(|finding| finding["name"] == "unlisted").context("a finding")?;
     ensure!(finding["level"] == "yellow" && names(&finding.to_string()), "doctor: {finding}");
     // None of it is the business of another state directory.
     for words in [&["ps"][..], &["stop", "--all"], &["sweep"], &["doctor"]] {
@@ -419,8 +419,6 @@ fn cgroup_of_another(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &[], &["sh", "-c", QUIET])?;
     let path = record(world, &id)?["cgroup"].as_str().map(PathBuf::from).context("a cgroup")?;
     say(world, place, &["stop", &id])?.expect(0)?;
-    let name = path.file_name().and_then(OsStr::to_str).context("its name")?;
-    ensure!(name.len() == format!("fullstop-{id}-01234567").len(), "it was called {name}");
     let (own, other) = (path.clone(), path.with_file_name(format!("fullstop-{id}-00000000")));
     let older = path.with_file_name("fullstop-2a00000000001");
     let long_ago = SystemTime::now() - Duration::from_hours(1);
@@ -436,5 +434,7 @@ fn cgroup_of_another(world: &mut World, place: Place) -> Outcome {
     for made in [&other, &older] {
         fs::remove_dir(made).context("remove it again")?;
     }
+    let name = path.file_name().and_then(OsStr::to_str).context("its name")?;
+    ensure!(name.len() == format!("fullstop-{id}-01234567").len(), "it was called {name}");
     all_clean(world)
 }

@@ -2,7 +2,7 @@
 
 use crate::fail::Fail;
 use crate::print::{Colour, coloured, json, lines, print, width};
-use crate::stop::name_unrecorded;
+use crate::stop::name_unlisted;
 use fullstop::{Process, Run, Runs, Status};
 use fullstop_cli::args::{Form, PsOptions};
 use fullstop_cli::format::{age, bytes, seconds, table};
@@ -28,7 +28,7 @@ pub fn ps(options: &PsOptions) -> Result<(), Fail> {
             Form::Table => print(&rows(&listed))?,
         }
         if runs.live_ids()?.is_empty() {
-            name_unrecorded(&runs)?;
+            name_unlisted(&runs)?;
         }
         if !options.watch {
             return Ok(());

@@ -20,7 +20,7 @@ pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let (meant, unknown) = meant(&runs, &options.which)?;
     if meant.is_empty() && options.which == Which::All {
-        return if name_unrecorded(&runs)? { Err(Fail::silent(STUCK)) } else { Ok(()) };
+        return if name_unlisted(&runs)? { Err(Fail::silent(STUCK)) } else { Ok(()) };
     }
     let ended =
         if options.wait { follow(meant, order, options)? } else { ask(meant, order, options)? };
@@ -46,9 +46,9 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
 }
 
 /// Where nothing is listed, all may be well, or the list was removed. Names the runs that
-/// live and are not written down; whether there is any.
-pub fn name_unrecorded(runs: &Runs) -> Result<bool, Fail> {
-    let found = runs.unrecorded()?;
+/// live and are not listed; whether there is any.
+pub fn name_unlisted(runs: &Runs) -> Result<bool, Fail> {
+    let found = runs.unlisted()?;
     for run in &found {
         complain(format!("{run}; {}", run.next()));
     }

@@ -4,7 +4,7 @@ use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::print::{json, lines, print, tell, tell_json, width};
 use crate::stop;
 use fullstop::front::prepare_for_many;
-use fullstop::{Found, Runs, Swept, Unrecorded, blocking};
+use fullstop::{Found, Runs, Swept, Unlisted, blocking};
 use fullstop_cli::args::{Form, GroupCall, PruneOptions};
 use fullstop_cli::format::table;
 use serde_json::{Value, json as value};
@@ -52,27 +52,27 @@ pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let swept = if dry_run { runs.sweep_dry()? } else { runs.sweep()? };
     let emptied = if dry_run { Vec::new() } else { runs.remove_empty_cgroups() };
-    let unrecorded = runs.unrecorded()?;
+    let unlisted = runs.unlisted()?;
     if as_json {
-        let unrecorded = unrecorded.iter().map(as_swept);
-        let all: Vec<_> = swept.iter().map(|swept| value!(swept)).chain(unrecorded).collect();
+        let unlisted = unlisted.iter().map(as_swept);
+        let all: Vec<_> = swept.iter().map(|swept| value!(swept)).chain(unlisted).collect();
         json(&all)?;
-    } else if swept.is_empty() && emptied.is_empty() && unrecorded.is_empty() {
+    } else if swept.is_empty() && emptied.is_empty() && unlisted.is_empty() {
         print("nothing to sweep\n")?;
     } else {
         print(&swept.iter().map(line).collect::<String>())?;
-        lines(unrecorded.iter().map(|run| format!("{run}; {}", run.next())))?;
+        lines(unlisted.iter().map(|run| format!("{run}; {}", run.next())))?;
         lines(emptied.iter().map(|path| format!("removed the empty cgroup {}", path.display())))?;
     }
     let stuck = swept.iter().any(|swept| matches!(swept.found, Found::Stuck { .. }));
-    if stuck || !unrecorded.is_empty() { Err(Fail::silent(STUCK)) } else { Ok(()) }
+    if stuck || !unlisted.is_empty() { Err(Fail::silent(STUCK)) } else { Ok(()) }
 }
 
 /// In the form of the others that a sweep has found.
-fn as_swept(run: &Unrecorded) -> Value {
-    let Unrecorded { id, keeper, cgroup, processes } = run;
+fn as_swept(run: &Unlisted) -> Value {
+    let Unlisted { id, keeper, cgroup, processes } = run;
     let found = value!({
-        "found": "unrecorded", "keeper": keeper, "cgroup": cgroup, "processes": processes,
+        "found": "unlisted", "keeper": keeper, "cgroup": cgroup, "processes": processes,
     });
     value!({ "id": id, "name": null, "found": found })
 }

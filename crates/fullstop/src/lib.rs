@@ -44,7 +44,7 @@ mod send;
 mod shared;
 mod status;
 mod stop;
-mod unrecorded;
+mod unlisted;
 mod window;
 
 pub use command::{Agent, Command};
@@ -81,5 +81,5 @@ pub use run::Run;
 pub use runs::{Pruned, Runs, sweep};
 pub use status::{Process, Status};
 pub use stop::Progress;
-pub use unrecorded::Unrecorded;
+pub use unlisted::Unlisted;
 pub use window::{AttachOptions, Shown, Window};

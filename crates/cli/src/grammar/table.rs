@@ -259,8 +259,8 @@ static SWEEP: Command = Command {
     does: "end what is left of runs whose keeper and guard are gone",
     usage: "[options]",
     about: "\
-What cannot be told from a stranger is left alone. A run that lives and is not written
-down is named, and makes the status 120.",
+What cannot be told from a stranger is left alone. A run that lives and is not
+listed is named, and makes the status 120.",
     sections: &[
         Section { heading: "Choosing", options: &[DRY_RUN] },
         Section { heading: "Telling", options: &[JSON] },

@@ -18,10 +18,10 @@ pub fn finding(runs: &Runs) -> Option<Finding> {
     })
 }
 
-/// Runs that live, and are not written down.
-pub fn unrecorded(runs: &Runs) -> Finding {
-    let name = "unrecorded";
-    let found = match runs.unrecorded() {
+/// Runs that live, and are not listed.
+pub fn unlisted(runs: &Runs) -> Finding {
+    let name = "unlisted";
+    let found = match runs.unlisted() {
         Ok(found) => found,
         Err(error) => {
             let next = "see why: ls -l /proc/self /sys/fs/cgroup";
@@ -29,7 +29,7 @@ pub fn unrecorded(runs: &Runs) -> Finding {
         }
     };
     match found.first() {
-        None => Finding::green(Area::State, name, "every run that can be seen is written down"),
+        None => Finding::green(Area::State, name, "every run that can be seen is listed"),
         Some(first) => {
             let others = match found.len() - 1 {
                 0 => String::new(),

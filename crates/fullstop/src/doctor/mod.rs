@@ -53,7 +53,7 @@ fn examine(runs: &Result<Runs>) -> Doctor {
     if let Ok(runs) = runs {
         findings.extend(records::findings(runs));
         findings.extend(leftover::finding(runs));
-        findings.push(leftover::unrecorded(runs));
+        findings.push(leftover::unlisted(runs));
     }
     findings.extend(limits::findings());
     Doctor::new(had.kind(), findings)

@@ -1,5 +1,5 @@
-//! Runs that live and are not written down: the state directory, or a part of it, was
-//! removed under them.
+//! Runs that live and are not listed: the state directory, or a part of it, was removed
+//! under them, or what is written down of them is not true.
 //!
 //! They are found by the tag that their keepers and cgroups carry. It can be forged by any
 //! process of the same user. So they are named, and nobody is signalled.
@@ -29,16 +29,16 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// A run that lives, and is not among the unfinished of this state directory.
 ///
 /// ```
-/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-unrecorded-{}", std::process::id()));
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-unlisted-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// for run in runs.unrecorded()? {
+/// for run in runs.unlisted()? {
 ///     println!("{run}: {}", run.next());
 /// }
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unrecorded {
+pub struct Unlisted {
     pub id: Id,
     /// The pid of a process that shows the title of its keeper.
     pub keeper: Option<i32>,
@@ -48,9 +48,9 @@ pub struct Unrecorded {
     pub processes: usize,
 }
 
-impl Unrecorded {
-    fn new(id: &Id) -> Unrecorded {
-        Unrecorded { id: id.clone(), keeper: None, cgroup: None, processes: 0 }
+impl Unlisted {
+    fn new(id: &Id) -> Unlisted {
+        Unlisted { id: id.clone(), keeper: None, cgroup: None, processes: 0 }
     }
 
     /// What to do about it.
@@ -63,9 +63,9 @@ impl Unrecorded {
     }
 }
 
-impl fmt::Display for Unrecorded {
+impl fmt::Display for Unlisted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "run {} lives, and is not written down:", self.id)?;
+        write!(f, "run {} lives, and is not listed:", self.id)?;
         match self.keeper {
             Some(keeper) => write!(f, " its keeper is pid {keeper}")?,
             None => f.write_str(" it has no keeper")?,
@@ -81,11 +81,11 @@ impl Runs {
     /// The runs of this state directory that live, and are not among its unfinished ones:
     /// by the keepers that can be seen, and the cgroups beneath our own. Those of another
     /// state directory are not among them.
-    pub fn unrecorded(&self) -> Result<Vec<Unrecorded>> {
+    pub fn unlisted(&self) -> Result<Vec<Unlisted>> {
         let begun = Instant::now();
         let mut leaving: Option<(i32, OwnTime, Duration)> = None;
         loop {
-            let found = self.look_for_unrecorded()?;
+            let found = self.look_for_unlisted()?;
             let Some(keeper) = found.iter().find_map(|run| run.keeper) else { return Ok(found) };
             leaving.take_if(|(pid, ..)| *pid != keeper);
             let (_, time, had) =
@@ -98,19 +98,19 @@ impl Runs {
         }
     }
 
-    fn look_for_unrecorded(&self) -> Result<Vec<Unrecorded>> {
+    fn look_for_unlisted(&self) -> Result<Vec<Unlisted>> {
         let mut found = BTreeMap::new();
         let keepers = titled(KEEPER).map_err(Error::io("look for keepers in /proc"))?;
         for (pid, tag) in keepers {
             if let Some(tag) = Tag::parse(&tag).filter(|tag| tag.is_of(self.path())) {
-                found.entry(tag.id.clone()).or_insert_with(|| Unrecorded::new(&tag.id)).keeper =
+                found.entry(tag.id.clone()).or_insert_with(|| Unlisted::new(&tag.id)).keeper =
                     Some(pid);
             }
         }
         for (tag, path) in own_cgroup().map(|place| tagged(&place)).transpose()?.unwrap_or_default()
         {
             if tag.is_of(self.path()) && is_populated(&path) {
-                let run = found.entry(tag.id.clone()).or_insert_with(|| Unrecorded::new(&tag.id));
+                let run = found.entry(tag.id.clone()).or_insert_with(|| Unlisted::new(&tag.id));
                 run.processes = inside(&path).len();
                 run.cgroup = Some(path);
             }
