@@ -85,11 +85,9 @@ fn prune_read_only(world: &mut World, place: Place) -> Outcome {
     }
     ids.sort();
     nobody(world)?;
-    // A group that no start was asked for in for a long time goes as well.
+    // A group that is empty goes as well.
     tell(world, place, &["group", "close", "plan"])?;
     tell(world, place, &["group", "open", "plan"])?;
-    let mark = fs::File::options().write(true).open(world.state().join("groups/plan/.open"));
-    mark.and_then(|mark| mark.set_modified(std::time::UNIX_EPOCH)).context("ageing")?;
     mount_remount(&point, MountFlags::RDONLY, c"").context("remount")?;
     let said = say(world, place, &["prune"])?;
     said.expect(125)?;

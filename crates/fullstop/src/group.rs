@@ -9,7 +9,6 @@ use fullstop_core::report::Report;
 use fullstop_core::words::Reason;
 use fullstop_store::{GroupName, Standing};
 use serde::Serialize;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -233,9 +232,6 @@ impl Group {
     }
 
     pub(crate) fn forget_if_empty(&self) -> Result<()> {
-        /// A start comes to its birth within milliseconds of being asked for, or within seconds
-        /// on a machine that has no time for it. One that is later than this is refused.
-        const NO_START_UNDER_WAY: Duration = Duration::from_secs(10);
-        Ok(self.name.forget_if_empty(self.runs.store().root(), NO_START_UNDER_WAY)?)
+        Ok(self.name.forget_if_empty(self.runs.store().root())?)
     }
 }

@@ -11,7 +11,7 @@ use fullstop_core::ladder::Ladder;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ground, HostPolicy, Secret};
 use fullstop_store::format::SpecFile;
-use fullstop_store::{Generations, GroupName, Output, Reserve, Stdin, Streams, Tag, Text};
+use fullstop_store::{Asked, GroupName, Output, Reserve, Stdin, Streams, Tag, Text};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) async fn restart(run: &Run) -> Result<Run> {
 
 /// What the next generation needs, and what could be taken of it beforehand.
 struct Needs {
-    group_generations: Option<Generations>,
+    asked: Option<Asked>,
     secrets: Vec<Secret>,
     room: Reserve,
     recruit: Recruit,
@@ -39,9 +39,9 @@ impl Needs {
         let (runs, spec) = (run.runs(), run.spec()?);
         check_place(&spec)?;
         let group: Option<GroupName> = spec.group.as_deref().map(str::parse).transpose()?;
-        let seen = group.map(|group| group.generations(runs.store().root()));
+        let asked = group.map(|group| group.ask(runs.store().root()));
         Ok(Needs {
-            group_generations: seen.transpose()?,
+            asked: asked.transpose()?,
             secrets: read_again(&spec)?,
             room: runs.store().reserve(run.id())?,
             recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()))?,
@@ -55,7 +55,7 @@ impl Needs {
             id: spec.id,
             name: spec.name,
             group: spec.group,
-            group_generations: self.group_generations,
+            group_generations: self.asked.as_ref().map(|asked| asked.generations.clone()),
             generation: spec.generation + 1,
             argv: spec.argv,
             env: spec.env,

@@ -9,14 +9,13 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::mark::{GROUPS, Generations, Mark, tidy};
+use crate::mark::{Asked, GROUPS, Generations, Mark, tidy};
 use crate::rundir::RunDir;
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, Mode, linkat, mkdirat, unlinkat};
 use rustix::io::Errno;
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 const MEMBERS: &str = ".members";
 /// How often a directory is made anew that a prune removes at once. One that prunes in a
@@ -79,17 +78,12 @@ impl GroupName {
         format!("{GROUPS}/{}", self.0)
     }
 
-    /// What a start has to remember from the moment it is asked for; an error, if the group
-    /// is closed. What is missing of the groups is made: from here on they can be closed on a
-    /// full disk.
-    pub fn generations(&self, root: &Dir) -> Result<Generations> {
-        let ask = |name| {
-            let mark = Mark::of(root, name);
-            mark.touch();
-            mark.generation()
-        };
-        let seen = || self.line().map(ask).collect();
-        self.make_and(root, seen).map(Generations)
+    /// What a start has to remember from the moment it is asked for, and keeps until it is born;
+    /// an error, if the group is closed. What is missing of the groups is made: from here on they
+    /// can be closed on a full disk.
+    pub fn ask(&self, root: &Dir) -> Result<Asked> {
+        let ask = || self.line().map(|name| Mark::of(root, name).ask()).collect();
+        self.make_and(root, ask).map(Asked::of)
     }
 
     /// From here on nothing can start in it.
@@ -201,18 +195,18 @@ impl GroupName {
         Ok(found)
     }
 
-    /// Removes it if it is open and empty, and no start was asked for in it for so long. The
-    /// kernel refuses to remove what has members or groups in it. A start that is under way in it
-    /// all the same is refused.
-    pub fn forget_if_empty(&self, root: &Dir, unused_for: Duration) -> Result<()> {
+    /// Removes it if it is open and empty, and no start is under way in it. The kernel refuses to
+    /// remove what has members or groups in it.
+    pub fn forget_if_empty(&self, root: &Dir) -> Result<()> {
         let has_groups = match root.below(&self.dir()).and_then(|dir| dir.names()) {
             Err(error) if error.is_missing() => return Ok(()),
             names => !names?.is_empty(),
         };
         let mark = Mark::of(root, &self.0);
-        if has_groups || self.closed_by(root)?.is_some() || !mark.is_unused_for(unused_for)? {
+        if has_groups || self.closed_by(root)?.is_some() {
             return Ok(());
         }
+        let Some(_locked) = mark.try_lock()? else { return Ok(()) };
         if !remove_dir(root, &format!("{}/{MEMBERS}", self.dir()))? {
             return Ok(());
         }

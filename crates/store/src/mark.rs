@@ -12,11 +12,10 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::VERSION;
-use rustix::fs::{
-    AtFlags, OFlags, Timespec, Timestamps, UTIME_NOW, linkat, renameat, statat, utimensat,
-};
+use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, fstat, linkat, renameat, statat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,24 +28,44 @@ const NEW: &str = ".new-";
 
 /// The generations of a group and of all groups above it, as they were when a start was
 /// asked for. They hold for that start alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generations(pub(crate) Vec<String>);
+
+/// What a start has seen of its groups when it was asked for. While this is kept, a prune leaves
+/// the groups as they are: nothing could tell the start whether a group that was forgotten had
+/// been closed before.
 ///
 /// ```
 /// use fullstop_store::{GroupName, Store};
 ///
-/// let dir = std::env::temp_dir().join(format!("fullstop-doc-seen-{}", std::process::id()));
+/// let dir = std::env::temp_dir().join(format!("fullstop-doc-asked-{}", std::process::id()));
 /// let store = Store::at(&dir)?;
 /// let group: GroupName = "plan/research".parse()?;
-/// let seen = group.generations(store.root())?;
-/// assert_eq!(group.generations(store.root())?, seen);
+/// let first = group.ask(store.root())?.generations;
+/// assert_eq!(group.ask(store.root())?.generations, first);
 /// let above: GroupName = "plan".parse()?;
 /// above.close(store.root())?;
 /// above.open(store.root())?;
-/// assert_ne!(group.generations(store.root())?, seen);
+/// assert_ne!(group.ask(store.root())?.generations, first);
 /// # let _ = std::fs::remove_dir_all(&dir);
 /// # Ok::<(), fullstop_store::StoreError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generations(pub(crate) Vec<String>);
+#[derive(Debug)]
+pub struct Asked {
+    pub generations: Generations,
+    /// With a shared lock on each.
+    _marks: Vec<File>,
+}
+
+impl Asked {
+    pub(crate) fn of(marks: Vec<(File, String)>) -> Asked {
+        let (marks, generations) = marks.into_iter().unzip();
+        Asked { generations: Generations(generations), _marks: marks }
+    }
+}
+
+/// Where a group has no mark there is nothing to lock.
+pub(crate) struct LockedMark(#[expect(dead_code, reason = "dropping it unlocks")] Option<File>);
 
 /// The mark of one group.
 pub(crate) struct Mark<'a> {
@@ -79,26 +98,70 @@ impl<'a> Mark<'a> {
         self.exists(CLOSED)
     }
 
-    /// The generation of an open group; a missing file, if it has no mark.
-    pub fn generation(&self) -> Result<String> {
-        let read = self.read();
-        // Looked for afterwards: one that was closed and opened again has another by then.
-        if self.is_closed()? { Err(StoreError::GroupClosed(self.group.to_owned())) } else { read }
+    /// The mark of an open group and its generation, locked against a prune; a missing file, if
+    /// it has none.
+    pub fn ask(&self) -> Result<(File, String)> {
+        /// A prune holds its lock for a few system calls. One that hangs there holds up no
+        /// start: without the lock it may be refused, and no more.
+        const TRIES: usize = 1000;
+        let file = self.open_mark()?;
+        for _ in 0..TRIES {
+            match flock(&file, FlockOperation::NonBlockingLockShared) {
+                Err(Errno::WOULDBLOCK) => std::thread::yield_now(),
+                // Some file systems have no locks.
+                Ok(()) | Err(_) => break,
+            }
+        }
+        let found = fstat(&file).map_err(|errno| self.failed("look at", errno))?;
+        if found.st_nlink == 0 {
+            return Err(self.failed("look at", Errno::NOENT));
+        }
+        let generation = self.generation(&file)?;
+        Ok((file, generation))
     }
 
-    fn read(&self) -> Result<String> {
+    /// Locks the mark for a prune; nothing, if a start is under way in the group, or it is closed.
+    pub fn try_lock(&self) -> Result<Option<LockedMark>> {
+        let file = match self.open_mark() {
+            Err(StoreError::GroupClosed(_)) => return Ok(None),
+            Err(error) if error.is_missing() => return Ok(Some(LockedMark(None))),
+            other => other?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Ok(()) | Err(_) => Ok(Some(LockedMark(Some(file)))),
+        }
+    }
+
+    /// The mark of an open group; an error, if it is closed, and a missing file, if it has none.
+    fn open_mark(&self) -> Result<File> {
+        match self.root.open_file(&self.at(OPEN), OFlags::RDONLY) {
+            Err(error) if error.is_missing() && self.is_closed()? => Err(self.closed()),
+            other => other,
+        }
+    }
+
+    fn closed(&self) -> StoreError {
+        StoreError::GroupClosed(self.group.to_owned())
+    }
+
+    /// What stands in the mark; an error, if the group is closed.
+    fn generation(&self, mark: &File) -> Result<String> {
         const LONGEST: u64 = 1024;
         let mut text = Vec::new();
-        let file = self.root.open_file(&self.at(OPEN), OFlags::RDONLY)?;
-        file.take(LONGEST)
+        mark.take(LONGEST)
             .read_to_end(&mut text)
             .map_err(|error| StoreError::io("read", &self.root.path.join(self.at(OPEN)), error))?;
+        // Looked for afterwards: one that was closed and opened again has another by then.
+        if self.is_closed()? {
+            return Err(self.closed());
+        }
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Whether the group has stayed open, and of this generation.
     pub fn check(&self, seen: &str) -> Result<()> {
-        match self.generation() {
+        match self.open_mark().and_then(|mark| self.generation(&mark)) {
             Ok(now) if now == seen => Ok(()),
             Err(error) if !error.is_missing() => Err(error),
             _ => Err(StoreError::GroupClosedMeanwhile(self.group.to_owned())),
@@ -164,23 +227,6 @@ impl<'a> Mark<'a> {
             .map_err(|error| StoreError::io("write", &path(), error))
     }
 
-    /// Says that a start is under way in the group, for a prune that comes by.
-    pub fn touch(&self) {
-        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-        let times = Timestamps { last_access: now, last_modification: now };
-        // Where it cannot be said, a prune may have the start refused: it is not wrong then.
-        let _ = utimensat(&self.root.fd, self.at(OPEN).as_str(), &times, AtFlags::empty());
-    }
-
-    /// Whether no start was asked for in the group for so long.
-    pub fn is_unused_for(&self, time: Duration) -> Result<bool> {
-        match statat(&self.root.fd, self.at(OPEN).as_str(), AtFlags::empty()) {
-            Ok(found) => Ok(is_older(found.st_mtime, found.st_mtime_nsec, time)),
-            Err(Errno::NOENT) => Ok(true),
-            Err(errno) => Err(self.failed("look at", errno)),
-        }
-    }
-
     /// Removes the mark of an open group.
     pub fn remove(&self) -> Result<()> {
         self.root.remove(&self.at(OPEN))
@@ -206,24 +252,15 @@ fn random() -> String {
     format!("{number:016x}")
 }
 
-/// A time that lies in the future is as good as old: the clock was set back.
-fn is_older(seconds: i64, nanos: impl TryInto<u32>, than: Duration) -> bool {
-    let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    let nanos = Duration::from_nanos(nanos.try_into().unwrap_or_default().into());
-    (UNIX_EPOCH + seconds + nanos).elapsed().map_or(true, |age| age >= than)
-}
-
 /// Removes the half-made marks of processes that were killed while they made them.
 pub(crate) fn tidy(root: &Dir) -> Result<()> {
     /// Making a mark takes less than a millisecond.
     const ABANDONED: Duration = Duration::from_secs(10);
     let groups = root.below(GROUPS)?;
     for name in groups.hidden_names()?.iter().filter(|name| name.starts_with(NEW)) {
-        match statat(&groups.fd, name.as_str(), AtFlags::empty()) {
-            Ok(found) if is_older(found.st_mtime, found.st_mtime_nsec, ABANDONED) => {
-                groups.remove(name)?;
-            }
-            _ => {}
+        let changed = std::fs::metadata(groups.path.join(name)).and_then(|meta| meta.modified());
+        if changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > ABANDONED)) {
+            groups.remove(name)?;
         }
     }
     Ok(())

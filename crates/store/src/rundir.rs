@@ -158,8 +158,8 @@ impl RunDir {
         const TRIES: usize = 1000;
         let mut tries = 0;
         loop {
-            let seen = group.generations(&self.root)?;
-            match self.join_as_asked(group, &seen) {
+            let asked = group.ask(&self.root)?;
+            match self.join_as_asked(group, &asked.generations) {
                 Err(StoreError::GroupClosedMeanwhile(_)) if tries < TRIES => tries += 1,
                 other => return other,
             }

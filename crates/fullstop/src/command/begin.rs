@@ -10,7 +10,7 @@ use crate::secret::{self, SecretFile};
 use fullstop_core::machine::Plan;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec, fresh_id};
-use fullstop_store::{Generations, GroupName, Reply, Stdin, Store, Streams, Tag};
+use fullstop_store::{Asked, GroupName, Reply, Stdin, Store, Streams, Tag};
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
 
@@ -49,7 +49,8 @@ impl Command {
         runs.keeper()?;
         self.check_descriptors()?;
         let (plan, streams) = self.fit_for(ground)?;
-        let group_generations = generations(self.group.as_ref(), runs.store())?;
+        // Kept until it is born.
+        let asked = ask(self.group.as_ref(), runs.store())?;
         let secrets = read_secrets(self.secrets).await?;
         let env = without(self.env, &secrets);
         let id = fresh_id();
@@ -60,7 +61,7 @@ impl Command {
             plan,
             name: self.name,
             group: self.group.map(|group| group.to_string()),
-            group_generations,
+            group_generations: asked.as_ref().map(|asked| asked.generations.clone()),
             argv: self.argv.into_iter().map(Into::into).collect(),
             env: env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
             cwd: self.cwd.map(Into::into),
@@ -83,17 +84,18 @@ impl Command {
         if plan.ladder.needs_stdin() && streams.stdin == Stdin::Inherit && stdin().is_terminal() {
             return Err(Error::Unfit(CLOSES_TERMINAL.to_owned()));
         }
-        let group_generations = match (&self.group, &self.runs) {
+        let asked = match (&self.group, &self.runs) {
             (None, _) => None,
-            (group, Some(runs)) => generations(group.as_ref(), runs.store())?,
-            (group, None) => generations(group.as_ref(), &Store::open()?)?,
+            (group, Some(runs)) => ask(group.as_ref(), runs.store())?,
+            (group, None) => ask(group.as_ref(), &Store::open()?)?,
         };
         let secrets = self.secrets.iter().map(SecretFile::read).collect::<Result<Vec<_>>>()?;
         Ok(fullstop_keeper::run(Spec {
             id: fresh_id(),
             name: self.name,
             group: self.group,
-            group_generations,
+            // The guard keeps no descriptor but its own: it joins in a moment, or is refused.
+            group_generations: asked.map(|asked| asked.generations),
             generation: 1,
             argv: self.argv,
             env: without(self.env, &secrets),
@@ -120,8 +122,8 @@ impl Command {
 
 /// What the group is now, before anything takes time: a start that comes to its birth late
 /// must notice that the group was closed since.
-fn generations(group: Option<&GroupName>, store: &Store) -> Result<Option<Generations>> {
-    Ok(group.map(|group| group.generations(store.root())).transpose()?)
+fn ask(group: Option<&GroupName>, store: &Store) -> Result<Option<Asked>> {
+    Ok(group.map(|group| group.ask(store.root())).transpose()?)
 }
 
 /// They may be pipes, and whoever writes into those may take a while.

@@ -8,7 +8,6 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::scope;
-use std::time::Duration;
 
 fn group(name: &str) -> GroupName {
     name.parse().expect("a name")
@@ -68,7 +67,7 @@ fn only_what_is_empty_and_open_is_forgotten() {
     group("shut").close(home.root()).expect("closed");
     let forget = || {
         for group in GroupName::all(home.root()).expect("all").iter().rev() {
-            group.forget_if_empty(home.root(), Duration::ZERO).expect("pruned");
+            group.forget_if_empty(home.root()).expect("pruned");
         }
         names(&home, "groups")
     };
@@ -169,8 +168,8 @@ fn after_a_close_nobody_is_in_it() {
             // Somebody prunes all the while.
             scope.spawn(|| {
                 while !over.is_said() {
-                    inner.forget_if_empty(home.root(), Duration::ZERO).expect("pruned");
-                    outer.forget_if_empty(home.root(), Duration::ZERO).expect("pruned");
+                    inner.forget_if_empty(home.root()).expect("pruned");
+                    outer.forget_if_empty(home.root()).expect("pruned");
                 }
             });
             start.wait();
@@ -200,7 +199,7 @@ fn a_prune_disturbs_nobody() {
         scope.spawn(|| {
             while !over.is_said() {
                 for name in deep.line().collect::<Vec<_>>().into_iter().rev() {
-                    group(name).forget_if_empty(home.root(), Duration::ZERO).expect("pruned");
+                    group(name).forget_if_empty(home.root()).expect("pruned");
                 }
             }
         });
