@@ -13,6 +13,7 @@ use super::desk::{
     all_clean, behead, census, counted, dir, expect_over, live_ids, nobody, run_ids, say, start,
     tell, who,
 };
+use super::disk::{fill, small_state};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add};
 
 pub fn register(registry: &mut Registry) {
@@ -23,6 +24,7 @@ pub fn register(registry: &mut Registry) {
         ("a-damaged-slot", damaged),
         ("missing", missing),
         ("of-the-next-generation", next_generation),
+        ("on-a-full-disk", full_disk),
     ] {
         add(registry, &format!("members::{name}"), &tree, &[], play);
     }
@@ -219,5 +221,32 @@ fn next_generation(world: &mut World, place: Place) -> Outcome {
     behead(&found)?;
     tell(world, place, &["sweep"])?;
     nobody(world)?;
+    all_clean(world)
+}
+
+/// The first member is born when the disk is full: it is written down once there is room.
+fn full_disk(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let _go = Lines::create(world, "go")?;
+    let point = small_state(world, place)?;
+    let script = "read g < go; \
+                  (setsid env -i sh -c 'echo up > ready; while :; do read n < never; done' &); \
+                  while :; do read n < never; done";
+    let id = start(world, place, &[], &["sh", "-c", script])?;
+    let found = who(world, &id)?;
+    fill(&point)?;
+    fs::write(world.dir().join("go"), "now\n").context("go")?;
+    ready.expect("up")?;
+    // The keeper has tried: the file is made before there is no room for what is in it.
+    let path = dir(world, &id).join("members");
+    ensure!(await_until(SOON, || path.exists()), "it was never tried");
+    ensure!(Process::read(found.keeper.pid).is_some(), "a full disk cost it its keeper");
+    fs::remove_file(point.join("filler")).context("filler")?;
+    let is_counted = || MemberSlots::read(&dir(world, &id), &id).all().count() == 1;
+    ensure!(await_until(SOON, is_counted), "what was missed is never written");
+    behead(&found)?;
+    tell(world, place, &["sweep"])?;
+    nobody(world)?;
+    expect_over(world, &id, "keeper-died", "scan-clean")?;
     all_clean(world)
 }

@@ -22,7 +22,6 @@ use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError, 
 use serde::Serialize;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -313,16 +312,11 @@ impl Lost {
     /// Why a search that finds nobody proves nothing: of those who were written down, to be
     /// found by it, somebody cannot be read any more. In a cgroup the kernel has counted.
     fn unproven(&self, proof: Proof, killed: usize) -> Option<String> {
-        let is_told = matches!(self.told.last(), Some(Event { what: What::Ended { .. }, .. }));
-        let lost = self.known.lost.as_ref()?;
-        if is_told || proof == Proof::CgroupEmpty {
-            return None;
-        }
-        let mut why = format!("{lost}, so that some of it may live");
-        if killed > 0 {
-            let _ = write!(why, " ({killed} were found and killed)");
-        }
-        Some(why)
+        let lost = self.known.lost.as_ref().filter(|_| proof != Proof::CgroupEmpty)?;
+        let found =
+            if killed > 0 { format!(" (found and killed: {killed})") } else { String::new() };
+        let id = &self.record.id;
+        Some(format!("{lost}, so that some of it may live{found}; fullstop rm {id} forgets it"))
     }
 
     fn report(
