@@ -8,10 +8,11 @@ use arena::{
     BLOCK, Context, MemberSlots, Outcome, Process, Registry, Signal, World, await_until, ensure,
     pidfd, send_signal,
 };
+use serde_json::{Value, json};
 
 use super::desk::{
-    all_clean, behead, census, counted, dir, expect_over, live_ids, nobody, run_ids, say, start,
-    tell, who,
+    all_clean, behead, census, counted, dir, edit, expect_over, live_ids, nobody, run_ids, say,
+    start, tell, who,
 };
 use super::disk::{fill, small_state};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add};
@@ -25,6 +26,7 @@ pub fn register(registry: &mut Registry) {
         ("missing", missing),
         ("of-the-next-generation", next_generation),
         ("on-a-full-disk", full_disk),
+        ("in-an-old-record", old_record),
     ] {
         add(registry, &format!("members::{name}"), &tree, &[], play);
     }
@@ -248,5 +250,26 @@ fn full_disk(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["sweep"])?;
     nobody(world)?;
     expect_over(world, &id, "keeper-died", "scan-clean")?;
+    all_clean(world)
+}
+
+/// A fullstop of before has written the members into the record itself.
+fn old_record(world: &mut World, place: Place) -> Outcome {
+    let bare = Bare::start(world, place)?;
+    behead(&who(world, &bare.id)?)?;
+    let run = dir(world, &bare.id);
+    let slots = MemberSlots::read(&run, &bare.id);
+    let old = slots.all().map(|(_, slot)| {
+        json!({ "pid": slot.pid, "start_ticks": slot.start_ticks, "inode": slot.inode })
+    });
+    let old: Vec<Value> = old.collect();
+    edit(world, &bare.id, "record.json", |record| {
+        record["census"] = old.into();
+        record.as_object_mut().map(|record| record.remove("has_members_file"));
+    })?;
+    fs::remove_file(run.join("members")).context("members")?;
+    tell(world, place, &["sweep"])?;
+    nobody(world)?;
+    expect_over(world, &bare.id, "keeper-died", "scan-clean")?;
     all_clean(world)
 }
