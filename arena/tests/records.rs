@@ -24,6 +24,7 @@ mod records {
     pub mod crowd;
     pub mod descriptors;
     pub mod desk;
+    pub mod directory;
     pub mod disk;
     pub mod following;
     pub mod groups;
@@ -41,6 +42,7 @@ mod records {
     pub mod statuses;
     pub mod stopping;
     pub mod strangers;
+    pub mod suspended;
     pub mod sweeping;
     pub mod titles;
     pub mod vanished;
@@ -73,6 +75,8 @@ fn main() -> ExitCode {
             records::scarce::register,
             records::titles::register,
             records::ids::register,
+            records::directory::register,
+            records::suspended::register,
             records::json::register,
             records::descriptors::register,
             records::crowd::register,

@@ -13,14 +13,14 @@ pub use face::{Left, Role, Window};
 
 use crate::fail::{Fail, complain};
 use crate::run::command;
-use fullstop::front::{Origin, cannot, name_living, name_unshown, watch_parent};
+use fullstop::front::{Origin, cannot, ignore_job_stops, name_living, name_unshown, watch_parent};
 use fullstop::{Ending, HostPolicy, Loudness, Report, Run, Sink, Verdict, blocking};
 use fullstop_cli::args::RunOptions;
-use rustix::fs::{Mode, OFlags, open};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
+use tty::is_on_terminal;
 
 /// Runs a command on a terminal of its own, and is the window on it. The run stands
 /// apart; it is stopped when this process dies, by whatever means.
@@ -31,6 +31,10 @@ use std::time::Duration;
 pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     let loudness = options.loudness;
     let keys = options.detach_keys.take().unwrap_or_default();
+    if !is_on_terminal() {
+        // Nobody would continue us, and the run would have no host that hears.
+        ignore_job_stops();
+    }
     let host = watched_parent(options.on_host_exit)?;
     options.on_host_exit = HostPolicy::Stop;
     let own_report = options.report.take_if(|path| path == "-").is_some();
@@ -63,9 +67,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
 /// Whoever started us is our host, as `run` without a terminal of its own has it.
 fn watched_parent(policy: HostPolicy) -> Result<Option<OwnedFd>, Fail> {
     let parent = Origin::get().parent();
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let on_terminal = open("/dev/tty", flags, Mode::empty()).is_ok();
-    if !policy.stops(on_terminal, parent) {
+    if !policy.stops(is_on_terminal(), parent) {
         return Ok(None);
     }
     Ok(watch_parent(parent).map_err(cannot("watch the host (pidfd)"))?)

@@ -34,6 +34,14 @@ pub fn survive_broken_pipes() {
     set_ignored(Signal::PIPE, true);
 }
 
+/// A signal that stops a job does not stop this process, until it hears signals itself. A
+/// command on a terminal of its own is not born with that.
+pub fn ignore_job_stops() {
+    for signal in [Signal::TSTP, Signal::TTIN, Signal::TTOU] {
+        set_ignored(signal, true);
+    }
+}
+
 /// What made whoever stands in front of a run ask for its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {

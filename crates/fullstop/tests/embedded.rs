@@ -15,7 +15,11 @@ const SOON: Duration = Duration::from_secs(10);
 fn main() -> Result<(), Box<dyn Error>> {
     fullstop::init();
     let dir = std::env::temp_dir().join(format!("fullstop-embedded-{}", std::process::id()));
-    let runs = Runs::at(&dir)?;
+    fs::create_dir(&dir)?;
+    // Guard and keeper leave this directory, and find the runs nevertheless.
+    std::env::set_current_dir(&dir)?;
+    let runs = Runs::at(Path::new("state"))?;
+    assert_eq!(runs.path(), dir.join("state"));
     for begin in [blocking::spawn, blocking::start] {
         let script = format!("sleep 60; : {WORD}");
         let command = Command::new("sh").args(["-c", &script]).env("KEY", SECRET);
@@ -23,6 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let checked = check(&run);
         let report = blocking::wait(run.stop())?;
         assert!(report.proof.is_some(), "{report:?}");
+        assert_eq!(run.record()?.report, Some(report));
         checked?;
     }
     fs::remove_dir_all(&dir)?;

@@ -124,7 +124,7 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
         Fork::Child => {}
     }
     let _ = rustix::process::setsid();
-    let heard = heard_signals(false);
+    let heard = heard_signals();
     let mask = hold(&heard);
     shield();
     let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;

@@ -6,6 +6,7 @@
 //! guard is forked, and this process stays in front of it: it passes signals on,
 //! reaps strangers, and ends as the guard does.
 
+use crate::directory::leave_callers_directory;
 use crate::ending::{Ending, FAILED};
 use crate::guard::{Post, guard};
 use crate::name;
@@ -41,7 +42,7 @@ pub(crate) const WATCH_HOST: &str = "watch the host (pidfd)";
 
 fn enter(spec: &mut Spec) -> Result<Ending, String> {
     let terminal = Terminal::find();
-    let heard = heard_signals(terminal.is_some());
+    let heard = heard_signals();
     let mask = hold(&heard);
     shield();
     let parent = Origin::get().parent();
@@ -74,11 +75,11 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
 /// Everything a sender may mean for the command, except what was ignored at the
 /// start, and faults of our own.
 ///
-/// On a terminal that includes what stops a job: whether a Ctrl-Z stops it, and
-/// when, is the command's business (pagers tidy up first, some ignore it). We stop
-/// once the command has.
-pub fn heard_signals(on_terminal: bool) -> Vec<Signal> {
-    const STOPS: [Signal; 3] = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
+/// That includes what stops a job: whether a Ctrl-Z stops it, and when, is the command's
+/// business (pagers tidy up first, some ignore it). On a terminal we stop once the command
+/// has. Without one we never stop: a guard that is stopped alone protects nothing, and a
+/// stop that is asked of it would wait until somebody continues it.
+pub fn heard_signals() -> Vec<Signal> {
     const NEVER: [Signal; 9] = [
         Signal::KILL,
         Signal::STOP,
@@ -93,8 +94,7 @@ pub fn heard_signals(on_terminal: bool) -> Vec<Signal> {
     let origin = Origin::get();
     let ours = [Signal::CHLD, Signal::CONT];
     let wanted = |signal: &Signal| {
-        let never = NEVER.contains(signal) || (!on_terminal && STOPS.contains(signal));
-        ours.contains(signal) || !(never || origin.ignored(*signal))
+        ours.contains(signal) || !(NEVER.contains(signal) || origin.ignored(*signal))
     };
     // 32 and 33 belong to the C library.
     let numbers = (1..=64).filter(|number| !(32..=33).contains(number));
@@ -136,6 +136,9 @@ impl Front {
         keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
         keep.extend(spec.report.as_ref().map(Sink::descriptor));
         close_all_but(&keep);
+        if self.terminal.is_none() {
+            leave_callers_directory();
+        }
     }
 
     /// What the terminal sends reaches the guard by itself, except the HUP that

@@ -8,6 +8,7 @@ mod backlog;
 mod capture;
 pub mod commission;
 mod control;
+mod directory;
 mod ending;
 mod engine;
 mod feed;

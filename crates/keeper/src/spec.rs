@@ -8,7 +8,7 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::{Report, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_store::{Generations, GroupName, Store, Streams, Tag, Text};
+use fullstop_store::{Generations, GroupName, Streams, Tag, Text};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -134,8 +134,7 @@ impl HostPolicy {
 impl Spec {
     /// The run's id, and where its record is kept or would be.
     pub fn tag(&self) -> Option<Tag> {
-        let usual = || Store::default_path().ok();
-        Some(Tag::new(&self.id, &self.store.clone().or_else(usual)?))
+        self.store.as_ref().map(|store| Tag::new(&self.id, store))
     }
 
     /// What the run's cgroup is called. One that can be written down nowhere has no tag.

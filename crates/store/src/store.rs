@@ -80,13 +80,12 @@ impl Store {
     pub fn default_path() -> Result<PathBuf> {
         let var = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
         if let Some(own) = var("FULLSTOP_DIR") {
-            return std::path::absolute(&own)
-                .map_err(|error| StoreError::io("find", Path::new(&own), error));
+            return absolute(Path::new(&own));
         }
         // The XDG rules say that a relative one is to be ignored.
         let state = var("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let home = || var("HOME").map(|home| Path::new(&home).join(".local/state"));
-        Ok(state.or_else(home).ok_or(StoreError::Nowhere)?.join("fullstop"))
+        absolute(&state.or_else(home).ok_or(StoreError::Nowhere)?.join("fullstop"))
     }
 
     /// Opens the default one, making it if need be.
@@ -94,11 +93,11 @@ impl Store {
         Store::at(&Store::default_path()?)
     }
 
-    /// Opens one, making it if need be. It is known by its whole path: a keeper makes it
-    /// anew by that, wherever it stands.
+    /// Opens one, making it if need be. Its path is that from the root on: whoever keeps it
+    /// may go elsewhere, and makes it anew by that.
     pub fn at(path: &Path) -> Result<Store> {
-        let path =
-            &std::path::absolute(path).map_err(|error| StoreError::io("find", path, error))?;
+        let path = absolute(path)?;
+        let path = path.as_path();
         let root = match Dir::open(path) {
             Err(error) if error.is_missing() => {
                 make_all(path)?;
@@ -432,6 +431,10 @@ impl Store {
 /// Whether it is worth the while to look for an id that begins so.
 fn may_begin_an_id(word: &str) -> bool {
     word.bytes().all(|letter| letter.is_ascii_digit() || letter.is_ascii_lowercase())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| StoreError::io("find", path, error))
 }
 
 /// Only the last one is ours alone; those above it may be shared.

@@ -5,7 +5,7 @@ use super::errand::Errand;
 use super::glass::{Glass, Shown};
 use super::pane::Pane;
 use super::stopping::Stopping;
-use super::tty::{Tty, is_ours, size};
+use super::tty::{Tty, is_on_terminal, is_ours, size};
 use crate::fail::Fail;
 use fullstop::front::{Cause, Origin, Signals, Wish, stop_self_by};
 use fullstop::{Exit, Reason, Report, Run, Signal, Stream, blocking};
@@ -47,6 +47,8 @@ pub struct Window<'r> {
     /// Readable when whoever started us is dead, if that matters.
     host: Option<OwnedFd>,
     stopping: Stopping,
+    /// Whether a TSTP stops us; else it is the command's.
+    may_stop: bool,
     /// The keeper knows that nothing more can be shown.
     refusal_told: bool,
 }
@@ -61,7 +63,10 @@ struct Keyboard {
 impl<'r> Window<'r> {
     /// Attaches, and takes the terminal. Signals are held back from now on.
     pub fn open(run: &'r Run, role: Role, keys: &Keys) -> Result<Window<'r>, Fail> {
-        let signals = Signals::of(&heard(role))?;
+        // An owner that is stopped where nobody continues it would not hear a stop, while
+        // the command goes on.
+        let may_stop = role != Role::Owner || is_on_terminal();
+        let signals = Signals::of(&heard(role, may_stop))?;
         let tty = Tty::find();
         let size = size().filter(|_| role != Role::Viewer);
         let size = size.or_else(|| (role == Role::Owner).then(Default::default));
@@ -80,6 +85,7 @@ impl<'r> Window<'r> {
             signals,
             host: None,
             stopping: Stopping::No,
+            may_stop,
             refusal_told: false,
         };
         window.take_terminal();
@@ -287,14 +293,14 @@ impl<'r> Window<'r> {
                 Signal::PIPE => {}
                 Signal::WINCH => self.glass.resize(size()),
                 Signal::CONT => self.come_back()?,
-                Signal::TSTP => {
+                Signal::TSTP if self.may_stop => {
                     self.give_terminal_back(true);
                     stop_self_by(Signal::TSTP);
                     // A group that nobody looks after does not stop, and is not
                     // continued.
                     self.come_back()?;
                 }
-                Signal::USR1 | Signal::USR2 => {
+                Signal::USR1 | Signal::USR2 | Signal::TSTP | Signal::TTIN | Signal::TTOU => {
                     let (run, signal) = (self.run.clone(), heard.signal);
                     Errand::send(move || async move { run.signal(signal).await })?;
                 }
@@ -354,7 +360,7 @@ fn left_by_itself(report: &Report) -> bool {
 }
 
 /// What was ignored at the start stays ignored.
-fn heard(role: Role) -> Vec<Signal> {
+fn heard(role: Role, may_stop: bool) -> Vec<Signal> {
     const ALL: [Signal; 8] = [
         Signal::HUP,
         Signal::INT,
@@ -366,7 +372,8 @@ fn heard(role: Role) -> Vec<Signal> {
         Signal::CONT,
     ];
     let owners = [Signal::USR1, Signal::USR2].into_iter().filter(|_| role == Role::Owner);
+    let stops = [Signal::TTIN, Signal::TTOU].into_iter().filter(|_| !may_stop);
     let origin = Origin::get();
     let ignored = |signal: &Signal| *signal != Signal::CONT && origin.ignored(*signal);
-    ALL.into_iter().chain(owners).filter(|signal| !ignored(signal)).collect()
+    ALL.into_iter().chain(owners).chain(stops).filter(|signal| !ignored(signal)).collect()
 }

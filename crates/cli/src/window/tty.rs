@@ -2,6 +2,7 @@
 
 use fullstop::Size;
 use fullstop::front::own_group;
+use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 use std::io::{self, IsTerminal as _};
 
@@ -46,6 +47,12 @@ impl Tty {
 /// Whether the terminal may be taken. One that is not our session's has no foreground.
 pub fn is_ours() -> bool {
     tcgetpgrp(io::stdin()).map_or(true, |group| group.as_raw_pid() == own_group())
+}
+
+/// Whether this session has a terminal, on which a person continues what has stopped.
+pub fn is_on_terminal() -> bool {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    open("/dev/tty", flags, Mode::empty()).is_ok()
 }
 
 /// How large the window is, if it is one.

@@ -2,6 +2,7 @@
 
 use super::Guard;
 use crate::capture::Draining;
+use crate::directory::leave_callers_directory;
 use crate::ending::Ending;
 use crate::engine::{Engine, timespec};
 use crate::ledger::SETTLED;
@@ -113,6 +114,7 @@ impl Guard<'_> {
         }
         let _ = rustix::process::setsid();
         name::take(name::KEEPER, self.spec.tag().as_ref());
+        leave_callers_directory();
         null_over(&[0, 1, 2]);
         self.spec.report.take_if(|sink| !sink.is_replaceable());
         self.terminal = None;

@@ -40,6 +40,10 @@ impl Guard<'_> {
                     wake |= heard.sender != self.keeper.pid();
                     continue;
                 }
+                // Without a terminal there is no job to be stopped.
+                Signal::TSTP | Signal::TTIN | Signal::TTOU if self.terminal.is_none() => {
+                    ToKeeper::Forward(heard.signal)
+                }
                 // A Ctrl-Z after it: what was continued is to stop again.
                 Signal::TSTP | Signal::TTIN | Signal::TTOU => {
                     wake = false;

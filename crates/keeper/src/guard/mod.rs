@@ -9,6 +9,7 @@ mod opening;
 mod sweeper;
 
 use crate::capture::{Capture, Ends};
+use crate::directory::leave_callers_directory;
 use crate::ending::Ending;
 use crate::engine::{BLIND_NAP, timespec};
 use crate::keeper::{Inheritance, keep};
@@ -199,8 +200,6 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
     Ok(guard)
 }
 
-/// A run in the foreground goes on without a record; one that nobody could find
-/// again does not begin.
 impl Guard<'_> {
     /// The command's descriptors are the command's alone; only stderr is kept.
     fn let_go(&self) {
@@ -213,6 +212,11 @@ impl Guard<'_> {
         keep.extend(self.spec.report.as_ref().map(Sink::descriptor));
         keep.extend(self.capture.iter().flat_map(Capture::descriptors));
         close_all_but(&keep);
+        // On a terminal it stands for the command: terminals open a new window where the
+        // process in their foreground is.
+        if self.terminal.is_none() {
+            leave_callers_directory();
+        }
     }
 
     fn watch(&mut self) -> Ending {

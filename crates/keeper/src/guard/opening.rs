@@ -4,16 +4,19 @@ use crate::fresh_id::fresh_id;
 use crate::ledger::Ledger;
 use crate::spec::{Ground, Loudness, Spec};
 use fullstop_cage::linux::Blueprint;
+use fullstop_store::Store;
 
 /// How often another id is drawn. Once is a rare chance; more often is a fault of the disk.
 const DRAWS: usize = 10;
 
-/// Opens the run's ledger, and plans its cage, which is called by its id as well. A run
-/// in front whose output is its caller's can do without a ledger.
+/// Opens the run's ledger, and plans its cage, which is called by its id as well. A run in
+/// the foreground goes on without a record; one that nobody could find again does not begin.
 pub fn open_ledger(
     spec: &mut Spec,
     started_at: u64,
 ) -> Result<(Blueprint, Option<Ledger>), String> {
+    // From the caller's directory: we shall leave that.
+    spec.store = spec.store.take().or_else(|| Store::default_path().ok());
     let mut draws = 0;
     loop {
         let blueprint = Blueprint::new(spec.cage, &spec.cgroup_name());
@@ -47,7 +50,7 @@ mod tests {
     use fullstop_core::machine::Plan;
     use fullstop_core::report::Wanted;
     use fullstop_core::words::OnExit;
-    use fullstop_store::{Store, Streams};
+    use fullstop_store::Streams;
     use std::path::Path;
 
     fn spec(store: &Path) -> Spec {

@@ -3,6 +3,7 @@
 //! It waits until the command runs. Ending what others have left may take a while,
 //! and a guard must hear, so a child does it; a run that is over does it itself.
 
+use crate::directory::leave_callers_directory;
 use crate::name;
 use crate::spec::Spec;
 use crate::sweep;
@@ -89,6 +90,7 @@ fn send(spec: &Spec) -> Option<Held> {
             drop(store);
             let _ = rustix::process::setsid();
             name::take(name::SWEEP, None);
+            leave_callers_directory();
             null_over(&[0, 1, 2]);
             // Among them the lock of a run that is none of its business.
             close_all_but(&[]);
