@@ -6,11 +6,14 @@ use std::path::PathBuf;
 
 use arena::{Context, Need, Outcome, Registry, World, await_until, ensure, seconds};
 use rustix::fs::{FlockOperation, fcntl_lock};
+use serde_json::Value;
 
 use super::desk::{
-    QUIET, alive, all_clean, ask_program, dir, expect_over, live_ids, lose, start, swept_proof,
-    tell,
+    QUIET, alive, all_clean, ask_program, dir, edit, expect_over, live_ids, lose, say, start,
+    swept_proof, tell,
 };
+use super::following::copy;
+use super::worlds::of_gone_container;
 use crate::kit::{ANYWHERE, AS_ROOT, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
@@ -23,6 +26,7 @@ pub fn register(registry: &mut Registry) {
         add(registry, &format!("passing::{name}-looks-at-all"), &AS_ROOT, &[], play);
     }
     add(registry, "passing::run-by-run", &ANYWHERE, &[], run_by_run);
+    add(registry, "passing::lost-elsewhere", &ANYWHERE, &strace, lost_elsewhere);
 }
 
 /// As many runs as wanted, each with a directory, a listing and a lock that is held, by this
@@ -119,6 +123,44 @@ fn bounded(world: &mut World, place: Place) -> Outcome {
         ensure!(many.all < few.all + NOISE, "{name}: {few:?} beside {FEW}, {many:?} beside {MANY}");
     }
     crowd.leave()?;
+    all_clean(world)
+}
+
+/// Lost runs of containers that are gone are met by every command, for ever. Each costs a
+/// command little, and many cost as much as a few.
+fn lost_elsewhere(world: &mut World, place: Place) -> Outcome {
+    const FEW: usize = 40;
+    const MANY: usize = 240;
+    const LOOKS: usize = 32;
+    /// To ask for its lock, and to read one file of its directory.
+    const EACH: usize = 16;
+    const NOISE: usize = 100;
+    let _never = Lines::create(world, "never")?;
+    let words = ["run", "--cage", "tree", "--", "true"];
+    let alone = traced(world, place, &words)?;
+    let first = of_gone_container(world, place)?;
+    let mut costs = Vec::new();
+    let mut made = 1;
+    for count in [FEW, MANY] {
+        for number in made..count {
+            let id = format!("0000000{number:06}");
+            copy(world, &first, &id)?;
+            edit(world, &id, "spec.json", |spec| spec["lock"] = Value::Null)?;
+            let listing = world.state().join("live").join(&id);
+            fs::hard_link(dir(world, &id).join("lock"), listing).context("a listing")?;
+        }
+        made = count;
+        costs.push(traced(world, place, &words)?);
+    }
+    world.note(format!("alone {alone:?}, with {FEW} and {MANY} lost elsewhere {costs:?}"));
+    for cost in &costs {
+        let most = alone.all + LOOKS * EACH + NOISE;
+        ensure!(cost.all < most, "{} calls, and not {most}; alone {}", cost.all, alone.all);
+    }
+    let said = say(world, place, &["stop", "--all"])?;
+    said.expect_one_line(0, &format!("{MANY} lost runs"))?;
+    tell(world, place, &["prune", "--forget"])?;
+    ensure!(live_ids(world).is_empty(), "{:?} are listed", live_ids(world));
     all_clean(world)
 }
 

@@ -31,6 +31,10 @@ pub fn register(registry: &mut Registry) {
         add(registry, &format!("worlds::{name}"), &EVERYWHERE, &[], play);
     }
     add(registry, "worlds::a-real-namespace", &AS_ROOT, &[], real_namespace);
+    add(registry, "worlds::others-are-not-failed", &EVERYWHERE, &[], others);
+    add(registry, "worlds::forgotten", &EVERYWHERE, &[], forgotten);
+    add(registry, "worlds::not-forgotten", &EVERYWHERE, &[], not_forgotten);
+    add(registry, "worlds::a-container-that-is-gone", &AS_ROOT, &[], gone_container);
 }
 
 fn set_world(world: &World, id: &str, field: &str, value: &Value) -> Outcome {
@@ -75,6 +79,13 @@ fn elsewhere(world: &mut World, place: Place, field: &str, value: &Value) -> Out
         said.expect_one_line(125, &id)?;
         ensure!(alive(&found.leader), "a {verb} has touched it");
     }
+    say(world, place, &["rm", &id])?.expect_one_line(125, &id)?;
+    if place.cage == Cage::Cgroup {
+        // From here it can be seen that processes live in it.
+        say(world, place, &["rm", "--forget", &id])?.expect_one_line(125, "its cgroup")?;
+        say(world, place, &["prune", "--forget"])?.expect_one_line(125, "its cgroup")?;
+    }
+    alone(world, &found).context("after it was not to be forgotten")?;
     ensure!(record(world, &id)? == before, "the record was written to");
     ensure!(live_ids(world).contains(&id), "it was put away");
     set_world(world, &id, field, &own[field])?;
@@ -294,5 +305,169 @@ fn real_namespace(world: &mut World, place: Place) -> Outcome {
     say(world, place, &["stop", &id])?.expect(0)?;
     nobody(world).or_else(|_| world.expect_extinct(SOON))?;
     world.wait(&inside, SOON)?;
+    all_clean(world)
+}
+
+/// A run of a container that is gone: nothing is left of it but its record, which names
+/// another pid namespace, and perhaps a cgroup that is gone with it.
+pub fn of_gone_container(world: &mut World, place: Place) -> Outcome<String> {
+    let id = start(world, place, &["--group", "plan"], &["sh", "-c", QUIET])?;
+    let found = who(world, &id)?;
+    super::desk::freeze(&found)?;
+    set_world(world, &id, "pid_namespace", &json!(1))?;
+    kill_frozen(&found)?;
+    arena::send_signal(found.leader.pid, arena::Signal::KILL)?;
+    expect_gone(&found.leader, SOON)?;
+    let cgroup = record(world, &id)?["cgroup"].as_str().map(arena::Cgroup::at);
+    if let Some(cgroup) = cgroup.filter(|_| place.cage == Cage::Cgroup) {
+        cgroup.remove(SOON)?;
+    }
+    Ok(id)
+}
+
+/// It says what they are, once, and is not failed by them.
+fn expect_told(said: &super::desk::Said, count: usize) -> Outcome {
+    said.expect_one_line(0, &format!("{count} lost run"))?;
+    ensure!(said.err.contains("fullstop prune --forget"), "no way out: {:?}", said.err);
+    Ok(())
+}
+
+/// What is lost elsewhere is told, and fails no command that is about other runs.
+fn others(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let lost = [of_gone_container(world, place)?, of_gone_container(world, place)?];
+    let before = [record(world, &lost[0])?, record(world, &lost[1])?];
+    for verb in ["stop", "kill"] {
+        let live = start(world, place, &[], &["sh", "-c", QUIET])?;
+        let said = say(world, place, &[verb, "--all"])?;
+        expect_told(&said, 2)?;
+        ensure!(said.out.contains(&live) && said.out.lines().count() == 1, "{:?}", said.out);
+        expect_told(&say(world, place, &[verb, "--all", "--no-wait"])?, 2)?;
+        // Who names one is told of it, and a group is closed only when all is proven.
+        say(world, place, &[verb, &lost[0]])?.expect_one_line(125, "rm --forget")?;
+    }
+    let listed = say(world, place, &["ps", "--json"])?;
+    listed.expect(0)?;
+    for row in listed.json()?.as_array().context("no list")? {
+        ensure!(row["state"] == "lost", "it is {row}");
+        ensure!(row["elsewhere"] == "other-namespace", "no reason is given: {row}");
+    }
+    let table = tell(world, place, &["ps"])?;
+    ensure!(table.matches("lost (another pid namespace)").count() == 2, "the table is {table:?}");
+    for words in [&["sweep"][..], &["sweep", "--dry-run"], &["prune"]] {
+        expect_told(&say(world, place, words)?, 2).context(words.join(" "))?;
+    }
+    let said = say(world, place, &["group", "close", "plan"])?;
+    ensure!(said.ended != arena::Ended::Code(0), "a group is closed over the lost: {said:?}");
+    let found = say(world, place, &["doctor", "--json"])?.json()?;
+    let all = found["findings"].as_array().context("no findings")?;
+    let told = all.iter().find(|one| one["name"] == "elsewhere").context("it is not told")?;
+    ensure!(told["level"] == "yellow", "it is {told}");
+    ensure!(told["next"] == "fullstop prune --forget", "it is {told}");
+    ensure!(told["what"].as_str().is_some_and(|what| what.starts_with("2 lost")), "it is {told}");
+    for (id, before) in lost.iter().zip(before) {
+        ensure!(record(world, id)? == before, "the record of {id} was written to");
+    }
+    tell(world, place, &["prune", "--forget"])?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// One line forgets them, and nothing else.
+fn forgotten(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let over = start(world, place, &[], &["true"])?;
+    say(world, place, &["wait", &over])?.expect(0)?;
+    let live = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let kept = who(world, &live)?;
+    let lost: Outcome<Vec<String>> = (0..3).map(|_| of_gone_container(world, place)).collect();
+    let lost = lost?;
+    tell(world, place, &["rm", "--forget", &lost[0]])?;
+    let dry = tell(world, place, &["prune", "--forget", "--dry-run"])?;
+    for (id, is_told) in [(&lost[0], false), (&lost[1], true), (&lost[2], true)] {
+        ensure!(dry.contains(id.as_str()) == is_told, "a trial says {dry:?}");
+        ensure!(live_ids(world).contains(id) == is_told, "{:?} are listed", live_ids(world));
+    }
+    let said = tell(world, place, &["prune", "--forget", "--json"])?;
+    let said: Value = serde_json::from_str(&said).context("no JSON")?;
+    let mut wanted = lost[1..].to_vec();
+    wanted.sort();
+    ensure!(said["forgotten"] == json!(wanted), "it said {said}");
+    for id in &lost {
+        ensure!(!dir(world, id).exists(), "{id} is still there");
+        let member = world.state().join("groups/plan/.members").join(id);
+        ensure!(!member.exists(), "{id} is still in its group");
+    }
+    ensure!(live_ids(world) == [live.clone()], "{:?} are listed", live_ids(world));
+    ensure!(dir(world, &over).exists(), "one that has ended was forgotten as well");
+    for process in [&kept.guard, &kept.keeper, &kept.leader] {
+        ensure!(alive(process), "{process} was signalled");
+    }
+    tell(world, place, &["stop", "--all"])?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// What is live, or can be judged from here, is not forgotten.
+fn not_forgotten(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let over = start(world, place, &[], &["true"])?;
+    say(world, place, &["wait", &over])?.expect(0)?;
+    let live = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let kept = who(world, &live)?;
+    for (id, why) in [(&over, "it is over"), (&live, "its keeper or its guard lives")] {
+        say(world, place, &["rm", "--forget", id])?.expect_one_line(125, why)?;
+    }
+    // Its keeper lives in another namespace.
+    super::desk::freeze(&kept)?;
+    let own = own_world(world, &live)?;
+    set_world(world, &live, "pid_namespace", &json!(1))?;
+    let live_elsewhere = ["rm", "--forget", &live];
+    say(world, place, &live_elsewhere)?.expect_one_line(125, "its keeper or its guard lives")?;
+    tell(world, place, &["prune", "--forget"])?;
+    set_world(world, &live, "pid_namespace", &own["pid_namespace"])?;
+    ensure!(alive(&kept.leader) && alive(&kept.keeper), "it was touched");
+    kill_frozen(&kept)?;
+    // Now it is lost, and here: a sweep can judge it.
+    say(world, place, &["rm", "--forget", &live])?.expect_one_line(125, "fullstop sweep")?;
+    ensure!(alive(&kept.leader), "it was signalled");
+    // So it can before a reboot.
+    set_world(world, &live, "boot", &json!("00000000-0000-0000-0000-000000000000"))?;
+    say(world, place, &["rm", "--forget", &live])?.expect_one_line(125, "fullstop sweep")?;
+    set_world(world, &live, "boot", &own["boot"])?;
+    tell(world, place, &["sweep"])?;
+    expect_over(world, &live, "keeper-died", swept_proof(place))?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// A real pid namespace that ends with all its processes. Outside, an empty cgroup is a
+/// proof; without a cgroup there is none.
+fn gone_container(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let cage = place.cage.to_string();
+    let mut command = world.command("unshare");
+    command.args(["--pid", "--fork", "--mount-proc", "--kill-child"]).arg(world.fullstop());
+    command.args(["run", "--cage", &cage, "--", "sh", "-c", QUIET]);
+    let inside = world.spawn("a container", &mut command)?;
+    let written = || live_ids(world).first().is_some_and(|id| record(world, id).is_ok());
+    ensure!(await_until(SOON, written), "it is not written down");
+    let id = live_ids(world).remove(0);
+    arena::send_signal(inside.pid, arena::Signal::KILL)?;
+    world.wait(&inside, SOON)?;
+    world.expect_extinct(SOON)?;
+    let listed = say(world, place, &["ps", "--all", "--json"])?.json()?;
+    let row = &listed[0];
+    ensure!(row["id"] == id.as_str(), "ps says {listed}");
+    match place.cage {
+        Cage::Cgroup => expect_over(world, &id, "keeper-died", "cgroup-empty")?,
+        Cage::Tree => {
+            ensure!(row["state"] == "lost", "it is {row}");
+            ensure!(row["elsewhere"] == "other-namespace", "no reason is given: {row}");
+            expect_told(&say(world, place, &["stop", "--all"])?, 1)?;
+            tell(world, place, &["prune", "--forget"])?;
+            ensure!(!dir(world, &id).exists(), "it is still there");
+        }
+    }
     all_clean(world)
 }

@@ -85,7 +85,7 @@ fn read_other(command: &'static Command, words: Words<'_>) -> Read<Call> {
         ["group", "open"] => {
             single_json(words, |name, json| Call::Group(GroupCall::Open { name, json }))
         }
-        ["rm"] => ids_json(words, |ids, json| Call::Rm { ids, json }),
+        ["rm"] => rm(words),
         ["prune"] => prune(words),
         ["sweep"] => sweep(words),
         ["doctor"] => single_json(words, |_, json| Call::Doctor { json }),
@@ -245,16 +245,33 @@ fn signal(mut words: Words<'_>) -> Read<Call> {
     }
 }
 
+fn rm(mut words: Words<'_>) -> Read<Call> {
+    let (mut forget, mut json) = (false, false);
+    while let Some(option) = words.next()? {
+        match option.long {
+            "forget" => forget = true,
+            "json" => json = true,
+            _ => return words.unknown(option),
+        }
+    }
+    Ok(Call::Rm { ids: words.texts()?, forget, json })
+}
+
 fn prune(mut words: Words<'_>) -> Read<Call> {
     let mut options = PruneOptions::default();
     while let Some(option) = words.next()? {
         match option.long {
             "older" => options.older = Some(words.time(option)?),
             "keep" => options.keep = Some(words.number(option)?),
+            "forget" => options.forget = true,
             "dry-run" => options.dry_run = true,
             "json" => options.json = true,
             _ => return words.unknown(option),
         }
+    }
+    // The one is about runs that have ended, the other about runs that have not.
+    if options.forget && (options.older.is_some() || options.keep.is_some()) {
+        return words.fail("--forget removes no run that has ended: without --older and --keep");
     }
     Ok(Call::Prune(options))
 }

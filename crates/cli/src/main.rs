@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod fail;
 mod following;
+mod forget;
 mod logs;
 mod print;
 mod ps;
@@ -72,7 +73,9 @@ fn other(call: Call) -> Result<(), Fail> {
         Call::Send(options) => send::send(&options),
         Call::CloseStdin { id, json } => send::close_stdin(&id, json),
         Call::Group(call) => tidy::group(&call),
-        Call::Rm { ids, json } => tidy::rm(&ids, json),
+        Call::Rm { ids, forget: true, json } => forget::some(&ids, json),
+        Call::Rm { ids, forget: false, json } => tidy::rm(&ids, json),
+        Call::Prune(options) if options.forget => forget::all(options.dry_run, options.json),
         Call::Prune(options) => tidy::prune(&options),
         Call::Sweep { dry_run, json } => tidy::sweep(dry_run, json),
         Call::Doctor { json } => doctor::doctor(json),

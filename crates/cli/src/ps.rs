@@ -3,7 +3,7 @@
 use crate::fail::Fail;
 use crate::print::{Colour, coloured, json, lines, print, width};
 use crate::stop::name_unlisted;
-use fullstop::{Process, Run, Runs, Status};
+use fullstop::{Process, Run, Runs, Status, Whereabouts};
 use fullstop_cli::args::{Form, PsOptions};
 use fullstop_cli::format::{age, bytes, seconds, table};
 use fullstop_cli::plain;
@@ -72,6 +72,9 @@ fn shown(command: &[String]) -> String {
 fn state(run: &Status) -> String {
     let left = run.step_left_ms.map(seconds);
     let text = match (&run.step, left, &run.reason) {
+        _ if run.elsewhere.is_some() => {
+            format!("{} ({})", run.state, run.elsewhere.map_or("", Whereabouts::brief))
+        }
         (Some(step), Some(left), _) => format!("stopping {step} {left}"),
         (_, _, Some(reason)) => format!("{} ({reason})", run.state),
         _ if run.damage.is_some() && run.live => format!("{} (live)", run.state),

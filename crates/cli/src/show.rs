@@ -47,6 +47,9 @@ fn text(run: &Run) -> Result<String, Fail> {
     let reason = status.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
     let live = if status.damage.is_some() && status.live { ", live" } else { "" };
     line("state", format!("{}{reason}{live}", status.state));
+    if let Some(elsewhere) = status.elsewhere {
+        line("elsewhere", format!("{elsewhere} (fullstop rm --forget {})", run.id()));
+    }
     if status.started_at > 0 {
         let ago = age(since(status.started_at));
         line("started", format!("{} ({ago} ago)", when(status.started_at)));

@@ -1,6 +1,7 @@
 //! `stop`, `kill` and `group stop|close`: ask, show how it goes, return when proven.
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
+use crate::forget::hint;
 use crate::print::{tell, tell_json};
 use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
@@ -59,11 +60,13 @@ pub fn name_unlisted(runs: &Runs) -> Result<bool, Fail> {
 struct Results<'a> {
     options: &'a StopOptions,
     status: Option<u8>,
+    /// How many lost runs of elsewhere `--all` has passed over.
+    elsewhere: usize,
 }
 
 impl Results<'_> {
     fn of(options: &StopOptions) -> Results<'_> {
-        Results { options, status: None }
+        Results { options, status: None, elsewhere: 0 }
     }
 
     fn accepted(&mut self, id: &Id) {
@@ -88,9 +91,20 @@ impl Results<'_> {
 
     /// A run that may live on is stuck, as far as can be told here.
     fn failed(&mut self, id: &Id, error: &Error) {
+        if let (Error::LostElsewhere { .. }, Which::All) = (error, &self.options.which) {
+            self.elsewhere += 1;
+            return;
+        }
         complain(format!("{id}: {error}"));
         let status = if let Error::TimedOut(_) = error { STUCK } else { FAILED };
         self.status = self.status.or(Some(status));
+    }
+
+    fn finish(self) -> Option<u8> {
+        if self.elsewhere > 0 && !self.options.quiet {
+            complain(hint(self.elsewhere));
+        }
+        self.status
     }
 }
 
@@ -105,7 +119,7 @@ fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>
         ask_all(runs, order, tell).await;
         Ok(())
     })?;
-    Ok(results.status)
+    Ok(results.finish())
 }
 
 /// Each is shown as it ends.
@@ -136,7 +150,7 @@ fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<
         end_all_with_clock(runs, order, clock, tell).await;
         Ok(())
     })?;
-    Ok(results.status)
+    Ok(results.finish())
 }
 
 /// Says what is done about a keeper that hangs.

@@ -1,10 +1,11 @@
 //! `rm`, `prune`, `sweep` and the listing of groups.
 
 use crate::fail::{FAILED, Fail, STUCK, complain};
+use crate::forget::hint;
 use crate::print::{json, lines, print, tell, tell_json, width};
 use crate::stop;
 use fullstop::front::prepare_for_many;
-use fullstop::{Found, Runs, Swept, Unlisted, blocking};
+use fullstop::{Found, Id, Runs, Swept, Unlisted, blocking};
 use fullstop_cli::args::{Form, GroupCall, PruneOptions};
 use fullstop_cli::format::table;
 use serde_json::{Value, json as value};
@@ -29,7 +30,9 @@ pub fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
 /// Without a word on age or number everything that is over goes.
 pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
     let (older, keep) = (options.older.unwrap_or(Duration::ZERO), options.keep.unwrap_or(0));
-    let pruned = Runs::open()?.prune(older, keep, options.dry_run)?;
+    let runs = Runs::open()?;
+    let pruned = runs.prune(older, keep, options.dry_run)?;
+    let elsewhere: Vec<Id> = runs.elsewhere()?.into_iter().map(|lost| lost.id).collect();
     if options.json {
         let runs = pruned.runs_left.iter();
         let runs = runs.map(|(id, why)| value!({ "id": id, "why": why.to_string() }));
@@ -37,13 +40,18 @@ pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
         let groups = groups.map(|(name, why)| value!({ "group": name, "why": why.to_string() }));
         let left: Vec<_> = runs.chain(groups).collect();
         let (removed, dry_run) = (&pruned.removed, options.dry_run);
-        tell_json(&value!({ "removed": removed, "left": left, "dry_run": dry_run }));
+        tell_json(&value!({
+            "removed": removed, "left": left, "elsewhere": elsewhere, "dry_run": dry_run,
+        }));
     } else {
         let verb = if options.dry_run { "would remove" } else { "removed" };
         let runs = if pruned.removed.len() == 1 { "run" } else { "runs" };
         tell(&format!("{verb} {} {runs}\n", pruned.removed.len()));
         let runs = pruned.runs_left.iter().map(|(_, why)| why);
         runs.chain(pruned.groups_left.iter().map(|(_, why)| why)).for_each(complain);
+        if !elsewhere.is_empty() {
+            complain(hint(elsewhere.len()));
+        }
     }
     if pruned.is_whole() { Ok(()) } else { Err(Fail::silent(FAILED)) }
 }
@@ -63,6 +71,12 @@ pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
         print(&swept.iter().map(line).collect::<String>())?;
         lines(unlisted.iter().map(|run| format!("{run}; {}", run.next())))?;
         lines(emptied.iter().map(|path| format!("removed the empty cgroup {}", path.display())))?;
+    }
+    let is_elsewhere =
+        |swept: &&Swept| matches!(swept.found, Found::LeftAlone { elsewhere: Some(_), .. });
+    let elsewhere = swept.iter().filter(is_elsewhere).count();
+    if elsewhere > 0 && !as_json {
+        complain(hint(elsewhere));
     }
     let stuck = swept.iter().any(|swept| matches!(swept.found, Found::Stuck { .. }));
     if stuck || !unlisted.is_empty() { Err(Fail::silent(STUCK)) } else { Ok(()) }
@@ -87,7 +101,7 @@ fn line(swept: &Swept) -> String {
         Found::Stuck { report } => format!("stuck: {} still alive", report.survivors.len()),
         Found::PutAway => "was over, put away".to_owned(),
         Found::WouldEnd { alive } => format!("would end it: {alive} alive"),
-        Found::LeftAlone { why } => format!("left alone: {why}"),
+        Found::LeftAlone { why, .. } => format!("left alone: {why}"),
     };
     format!("{}{name} {what}\n", swept.id)
 }

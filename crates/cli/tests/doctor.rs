@@ -281,8 +281,11 @@ fn lost_and_damaged_runs_are_told() -> Played {
     assert_eq!(found.what("state", "runs"), "4 written down, 3 unfinished");
     let lost = found.what("state", "lost");
     assert!(lost.starts_with("1 run is lost") && lost.contains(LOST), "{lost}");
-    assert!(lost.contains("(1 of another machine or pid namespace"), "{lost}");
+    assert!(!lost.contains(ELSEWHERE), "{lost}");
     assert_eq!(found.finding("state", "lost")["next"], "fullstop sweep");
+    let elsewhere = found.what("state", "elsewhere");
+    assert!(elsewhere.starts_with("1 lost") && elsewhere.contains("1 of pid namespace 1"));
+    assert_eq!(found.finding("state", "elsewhere")["next"], "fullstop prune --forget");
     let damaged = found.what("state", "damaged");
     assert!(damaged.contains(&format!("{DAMAGED}/record.json is damaged")), "{damaged}");
     assert!(!damaged.contains(OVER), "{damaged}");

@@ -1,8 +1,10 @@
 //! What can go wrong, one line each.
 
 use fullstop_cage::plain;
+use fullstop_core::id::Id;
 use fullstop_core::report::Report;
-use fullstop_store::{FindError, StoreError};
+use fullstop_keeper::sweep::ForgetError;
+use fullstop_store::{FindError, StoreError, Whereabouts};
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
@@ -48,6 +50,17 @@ pub enum Error {
     },
     /// Its pids mean nothing here.
     Elsewhere(String),
+    /// Its keeper and guard are gone, and it belongs to another machine or pid namespace,
+    /// which may be gone as well. [`crate::Run::forget`] removes its record.
+    LostElsewhere {
+        id: Id,
+        whereabouts: Whereabouts,
+    },
+    /// This run may not be forgotten.
+    NotForgotten {
+        id: Id,
+        why: ForgetError,
+    },
     /// Not all was done in the time given.
     TimedOut(String),
     /// Something that has no place in the state of the run.
@@ -109,6 +122,12 @@ impl fmt::Display for Error {
                 f,
                 "run {id} belongs to another machine or pid namespace; ask its keeper from there"
             ),
+            Error::LostElsewhere { id, whereabouts } => write!(
+                f,
+                "run {id} is lost: {whereabouts}; it cannot be judged from here (to forget it: \
+                 fullstop rm --forget {id})"
+            ),
+            Error::NotForgotten { id, why } => write!(f, "run {id} is not forgotten: {why}"),
             Error::TimedOut(what) | Error::Unfit(what) => f.write_str(what),
         }
     }

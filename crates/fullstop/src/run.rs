@@ -10,9 +10,9 @@ use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Reason, Stream};
-use fullstop_keeper::sweep::{Found, Mode, sweep_one};
+use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, sweep_one};
 use fullstop_store::format::{RecordFile, SpecFile};
-use fullstop_store::{Extent, Request, Standing};
+use fullstop_store::{Extent, Request, Standing, Store, Whereabouts};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -211,14 +211,18 @@ impl Run {
         restart::restart(self).await
     }
 
-    /// Forgets a run that is over. One that nobody looks after is swept first; what
-    /// cannot be judged from here is forgotten all the same, since that was asked for.
+    /// Removes a run that is over. A lost run is swept first; one of another machine or pid
+    /// namespace is not removed: see [`Run::forget`]. What cannot be read is removed all
+    /// the same, since that was asked for.
     pub fn remove(&self) -> Result<()> {
         let store = self.runs.store();
         if self.standing()? == Standing::Lost {
-            let swept = sweep_one(store, &self.id, Mode::End).map(|swept| swept.found);
-            if let Some(Found::LeftAlone { .. }) = swept {
-                store.put_away(&self.id)?;
+            match sweep_one(store, &self.id, Mode::End).map(|swept| swept.found) {
+                Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
+                    return Err(Error::LostElsewhere { id: self.id.clone(), whereabouts });
+                }
+                Some(Found::LeftAlone { .. }) => store.put_away(&self.id)?,
+                _ => {}
             }
             // There was only the listing.
             if self.is_gone()? {
@@ -226,5 +230,26 @@ impl Run {
             }
         }
         Ok(store.remove(&self.id)?)
+    }
+
+    /// Removes the record of a lost run that belongs to another machine or pid namespace,
+    /// and so can neither be ended nor be proven gone from here. No process is signalled.
+    /// Every other run is refused: one that is live, wherever its keeper is; one that can
+    /// be judged from here; one whose cgroup can be seen, and is not empty.
+    pub fn forget(&self) -> Result<Whereabouts> {
+        self.forgotten(sweep::forget)
+    }
+
+    /// Whether [`Run::forget`] would forget it.
+    pub fn is_forgettable(&self) -> Result<Whereabouts> {
+        self.forgotten(sweep::is_forgettable)
+    }
+
+    fn forgotten(
+        &self,
+        act: fn(&Store, &Id) -> std::result::Result<Whereabouts, ForgetError>,
+    ) -> Result<Whereabouts> {
+        let why = |why| Error::NotForgotten { id: self.id.clone(), why };
+        act(self.runs.store(), &self.id).map_err(why)
     }
 }

@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::shared::Shared;
 use crate::status::Status;
 use fullstop_core::id::Id;
-use fullstop_keeper::sweep::{self, Mode, Swept};
+use fullstop_keeper::sweep::{self, Elsewhere, Mode, Swept};
 use fullstop_store::format::Event;
 use fullstop_store::{GroupName, Standing, Store, StoreError};
 use std::collections::BTreeSet;
@@ -158,6 +158,15 @@ impl Runs {
     /// How many unfinished runs are looked at in passing. Of more than these, others are
     /// looked at each time.
     pub const MOST_LOOKS: usize = sweep::MOST_LOOKS;
+
+    /// The lost runs that belong to another machine or pid namespace, usually of a
+    /// container that is gone: they cannot be judged from here. [`Run::forget`] removes
+    /// their records.
+    pub fn elsewhere(&self) -> Result<Vec<Elsewhere>> {
+        let lost = sweep::lost(&self.store)?;
+        let lost = lost.iter().filter_map(|id| Elsewhere::look(&self.store, id));
+        Ok(lost.filter(|lost| !lost.is_provable()).collect())
+    }
 
     /// What a sweep would do.
     pub fn sweep_dry(&self) -> Result<Vec<Swept>> {

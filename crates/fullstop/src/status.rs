@@ -5,7 +5,7 @@ use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::words::Moment;
 use fullstop_store::format::{Phase, RecordFile};
-use fullstop_store::{Standing, Store, StoreError};
+use fullstop_store::{Standing, Store, StoreError, Whereabouts};
 use serde::Serialize;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -51,6 +51,8 @@ pub struct Status {
     pub live: bool,
     /// Why it cannot be read.
     pub damage: Option<String>,
+    /// A lost run of another machine or pid namespace, which cannot be judged from here.
+    pub elsewhere: Option<Whereabouts>,
 }
 
 /// One living process of a run, as it is shown.
@@ -110,6 +112,7 @@ fn from_record(record: RecordFile, standing: Standing) -> Status {
         Phase::Starting | Phase::Running | Phase::Released => (None, None, None),
     };
     let lost = standing == Standing::Lost && !record.state.is_over();
+    let elsewhere = lost.then(|| record.world.whereabouts()).filter(|it| it.is_elsewhere());
     let ended = record.report.as_ref().filter(|_| record.state.is_over());
     Status {
         state: if lost { "lost" } else { record.state.word() }.to_owned(),
@@ -132,6 +135,7 @@ fn from_record(record: RecordFile, standing: Standing) -> Status {
         report: record.report,
         live: standing == Standing::Live,
         damage: None,
+        elsewhere,
     }
 }
 
@@ -155,12 +159,14 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
         report: None,
         live: standing == Standing::Live,
         damage: None,
+        elsewhere: None,
     };
     let known = store.spec(id).map(|spec| from_record(RecordFile::first(spec), standing));
     Status {
         id: id.clone(),
         state: DAMAGED.to_owned(),
         damage: Some(error.to_string()),
+        elsewhere: None,
         ..known.unwrap_or_else(|_| blank())
     }
 }

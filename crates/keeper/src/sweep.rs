@@ -4,8 +4,10 @@
 //! holds a second lock on it, so that two sweeps do not meet. Records of another
 //! machine or pid namespace are left alone.
 
+mod elsewhere;
 mod passing;
 
+pub use elsewhere::{Elsewhere, ForgetError, forget, is_forgettable};
 pub use passing::{
     MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,
 };
@@ -18,7 +20,9 @@ use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_store::format::{Event, Phase, RecordFile, What};
-use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError, Tag};
+use fullstop_store::{
+    KnownMembers, Result, RunDir, Standing, Store, StoreError, Tag, Whereabouts, World,
+};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -72,7 +76,12 @@ pub enum Found {
     /// It would have been ended; nothing was done.
     WouldEnd { alive: usize },
     /// It cannot be judged from here.
-    LeftAlone { why: String },
+    LeftAlone {
+        why: String,
+        /// It belongs to another machine or pid namespace, and could be forgotten.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        elsewhere: Option<Whereabouts>,
+    },
 }
 
 /// How a sweep is done.
@@ -83,6 +92,19 @@ pub enum Mode {
     Within(Duration),
     /// Only look.
     DryRun,
+}
+
+impl Found {
+    /// Left alone, because of this.
+    fn left(why: &impl ToString) -> Found {
+        Found::LeftAlone { why: why.to_string(), elsewhere: None }
+    }
+
+    /// Left alone, because of where it belongs.
+    fn left_elsewhere(whereabouts: Whereabouts) -> Found {
+        let elsewhere = Some(whereabouts).filter(|it| it.is_elsewhere());
+        Found::LeftAlone { why: whereabouts.to_string(), elsewhere }
+    }
 }
 
 /// The runs that nobody looks after. One whose lock cannot be read is among them: whoever
@@ -103,10 +125,14 @@ pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
 
 /// Ends one lost run; nothing, if somebody else is at it, or it is not lost.
 pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
+    if let Some(lost) = Elsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
+        let Elsewhere { id, name, whereabouts, .. } = lost;
+        return Some(Swept { id, name, found: Found::left_elsewhere(whereabouts) });
+    }
     let name = store.record(id).ok().and_then(|record| record.name);
     let swept = |found| Some(Swept { id: id.clone(), name: name.clone(), found });
     match store.take_over(id) {
-        Err(error) => swept(Found::LeftAlone { why: error.to_string() }),
+        Err(error) => swept(Found::left(&error)),
         Ok(None) => None,
         Ok(Some(run)) if run.is_stillborn() => {
             if mode != Mode::DryRun {
@@ -114,9 +140,9 @@ pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
             }
             swept(Found::PutAway)
         }
-        Ok(Some(run)) => swept(
-            Lost::read(run).map_or_else(|why| Found::LeftAlone { why }, |lost| lost.end(mode)),
-        ),
+        Ok(Some(run)) => {
+            swept(Lost::read(run).map_or_else(|why| Found::left(&why), |lost| lost.end(mode)))
+        }
     }
 }
 
@@ -192,14 +218,12 @@ impl Lost {
         }
         let lock = self.record.lock.or_else(|| self.run.read_spec().ok()?.lock);
         if lock.is_some() && lock != self.run.lock_inode() {
-            let why = "its directory is a copy, whose lock says nothing".to_owned();
-            return Found::LeftAlone { why };
+            return Found::left(&"its directory is a copy, whose lock says nothing");
         }
-        if self.record.world.is_before_reboot() {
-            return self.rebooted(mode);
-        }
-        if !self.record.world.is_here() {
-            return self.elsewhere(mode);
+        match self.record.world.whereabouts() {
+            Whereabouts::Here => {}
+            Whereabouts::BeforeReboot => return self.rebooted(mode),
+            elsewhere => return self.elsewhere(elsewhere, mode),
         }
         let mut remains = self.remains();
         let found = remains.find(&self.marked());
@@ -217,7 +241,7 @@ impl Lost {
         if mode != Mode::DryRun
             && let Err(error) = self.run.finish()
         {
-            return Found::LeftAlone { why: error.to_string() };
+            return Found::left(&error);
         }
         Found::PutAway
     }
@@ -236,14 +260,18 @@ impl Lost {
     }
 
     /// Pids of another namespace mean nothing here. But an empty cgroup says enough.
-    fn elsewhere(mut self, mode: Mode) -> Found {
-        let why = "it belongs to another machine or pid namespace".to_owned();
-        if self.record.world.machine != fullstop_store::World::here().machine {
-            return Found::LeftAlone { why };
+    fn elsewhere(mut self, whereabouts: Whereabouts, mode: Mode) -> Found {
+        let left = Found::left_elsewhere(whereabouts);
+        if self.record.world.machine != World::here().machine {
+            return left;
         }
         let mut remains = Remains::new(own_cgroup(&self.record), Clues::default());
-        if mode == Mode::DryRun || !remains.remove_if_empty() {
-            return Found::LeftAlone { why };
+        if mode == Mode::DryRun {
+            let is_empty = remains.cgroup_is_empty();
+            return if is_empty { Found::WouldEnd { alive: 0 } } else { left };
+        }
+        if !remains.remove_if_empty() {
+            return left;
         }
         let report = self.report(Verdict::Ended, Some(Proof::CgroupEmpty), None);
         self.finish(0, report)
@@ -285,7 +313,7 @@ impl Lost {
                 && let Some(proof) = remains.proof()
             {
                 if let Some(why) = self.unproven(proof, killed.len()) {
-                    return Found::LeftAlone { why };
+                    return Found::left(&why);
                 }
                 let step = taken.filter(|round| round.alive > 0);
                 let report = self.report(Verdict::Ended, Some(proof), step);
@@ -375,7 +403,7 @@ impl Lost {
         }
         match self.write(&report).and_then(|()| self.run.finish()) {
             Ok(()) => Found::Ended { killed, report: Box::new(report) },
-            Err(error) => Found::LeftAlone { why: error.to_string() },
+            Err(error) => Found::left(&error),
         }
     }
 

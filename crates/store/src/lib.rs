@@ -48,4 +48,4 @@ pub use streams::{Drain, Fit, Output, Size, Stdin, Streams};
 pub use tag::Tag;
 pub use text::Text;
 pub use wire::{FULL, Frame, Frames, Reply, Request};
-pub use world::World;
+pub use world::{Whereabouts, World};

@@ -164,6 +164,11 @@ impl Remains {
         }
     }
 
+    /// Whether its cgroup can be seen, and no process is in it.
+    pub fn cgroup_is_empty(&self) -> bool {
+        self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.is_populated())
+    }
+
     /// Removes a cgroup that is empty anyway; nobody is signalled.
     pub fn remove_if_empty(&mut self) -> bool {
         self.cgroup.as_mut().is_some_and(Cgroup::is_emptied)

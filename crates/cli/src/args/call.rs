@@ -31,7 +31,7 @@ pub enum Call {
     Send(SendOptions),
     CloseStdin { id: String, json: bool },
     Group(GroupCall),
-    Rm { ids: Vec<String>, json: bool },
+    Rm { ids: Vec<String>, forget: bool, json: bool },
     Prune(PruneOptions),
     Sweep { dry_run: bool, json: bool },
     Doctor { json: bool },
@@ -210,6 +210,8 @@ pub enum GroupCall {
 pub struct PruneOptions {
     pub older: Option<Duration>,
     pub keep: Option<usize>,
+    /// Lost runs that cannot be judged from here, and nothing else.
+    pub forget: bool,
     pub dry_run: bool,
     pub json: bool,
 }

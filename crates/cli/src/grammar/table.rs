@@ -36,6 +36,12 @@ pub(super) const JSON: Opt = Opt::flag("json", "print JSON, for programs");
 pub(super) const ONLY_JSON: &[Section] = &[Section { heading: "Telling", options: &[JSON] }];
 const DRY_RUN: Opt = Opt::flag("dry-run", "say what would be done, and do nothing");
 
+/// For `rm` and `prune`, which otherwise remove only runs that have ended.
+const FORGET: Opt = Opt::flag("forget", "only lost runs that cannot be judged from here").more(
+    ": those of another machine or pid namespace, usually of a container that is gone; their \
+     records are removed, and no process is signalled",
+);
+
 const WHICH_RUN: &str = "which run? give its id";
 pub(super) const ID: Operand = Operand::new("ID", Kind::Run, Count::One, WHICH_RUN);
 const IDS: Operand = Operand::new("ID", Kind::Run, Count::Some, WHICH_RUN);
@@ -228,7 +234,10 @@ static RM: Command = Command {
     usage: "[options] ID…",
     about: ABOUT_IDS,
     operands: &[IDS],
-    sections: ONLY_JSON,
+    sections: &[
+        Section { heading: "Choosing", options: &[FORGET] },
+        Section { heading: "Telling", options: &[JSON] },
+    ],
     ..BARE
 };
 
@@ -242,6 +251,7 @@ static PRUNE: Command = Command {
             options: &[
                 Opt::with("older", "D", Kind::Duration, "only what ended longer ago than this"),
                 Opt::with("keep", "N", Kind::Number, "keep the latest so many"),
+                FORGET,
                 DRY_RUN,
             ],
         },

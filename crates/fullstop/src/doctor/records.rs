@@ -5,9 +5,10 @@ use crate::error::Result;
 use crate::runs::Runs;
 use fullstop_cage::linux::{identify, inside};
 use fullstop_core::id::Id;
-use fullstop_keeper::sweep;
+use fullstop_keeper::sweep::{self, Elsewhere};
 use fullstop_store::format::{Phase, RecordFile};
-use fullstop_store::{Standing, Store, StoreError, World};
+use fullstop_store::{Standing, Store, StoreError, Whereabouts, World};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub fn findings(runs: &Runs) -> Vec<Finding> {
@@ -23,9 +24,11 @@ fn read(runs: &Runs) -> Result<Vec<Finding>> {
     let count = format!("{} written down, {} unfinished", all.len(), live.len());
     // What is over is counted, and not read: history may be long. `ps -a` shows its damage.
     let damaged: Vec<Damaged> = live.iter().filter_map(|id| Damaged::look(store, id)).collect();
+    let [lost, elsewhere] = lost(store)?;
     Ok(vec![
         Finding::green(Area::State, "runs", count),
-        lost(store)?,
+        lost,
+        elsewhere,
         stuck(store, &live),
         damage(store, &damaged),
         groups(runs)?,
@@ -45,25 +48,21 @@ pub fn names<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
 
 /// Those whose keeper and guard are gone. Only asked about: nothing is locked, so
 /// that a sweep that runs now is not kept from any.
-fn lost(store: &Store) -> Result<Finding> {
-    let (mut here, mut alive, mut elsewhere) = (Vec::new(), 0, 0);
+fn lost(store: &Store) -> Result<[Finding; 2]> {
+    let (mut here, mut alive, mut elsewhere) = (Vec::new(), 0, Vec::new());
     for id in sweep::lost(store)? {
+        if let Some(lost) = Elsewhere::look(store, &id).filter(|lost| !lost.is_provable()) {
+            elsewhere.push(lost);
+            continue;
+        }
         let record = store.record(&id).ok();
-        let world = match &record {
-            Some(record) => Some(record.world.clone()),
-            None => store.spec(&id).ok().map(|spec| spec.world),
-        };
-        match world {
-            Some(world) if !world.is_here() && !world.is_before_reboot() => elsewhere += 1,
-            // One that tells nothing at all is among the damaged.
-            None => {}
-            Some(_) => {
-                alive += record.as_ref().map_or(0, |record| survivors(store, record));
-                here.push(id);
-            }
+        // One that tells nothing at all is among the damaged.
+        if record.is_some() || store.spec(&id).is_ok() {
+            alive += record.as_ref().map_or(0, |record| survivors(store, record));
+            here.push(id);
         }
     }
-    let mut what = match here.len() {
+    let what = match here.len() {
         0 => "no run is lost".to_owned(),
         1 => format!("1 run is lost, {alive} of its processes known to live: {}", here[0]),
         count => format!(
@@ -71,14 +70,34 @@ fn lost(store: &Store) -> Result<Finding> {
             names(here.iter().map(Id::as_str))
         ),
     };
-    if elsewhere > 0 {
-        let _ = write!(
-            what,
-            " ({elsewhere} of another machine or pid namespace cannot be judged from here)"
-        );
-    }
     let level = if here.is_empty() { Level::Green } else { Level::Yellow };
-    Ok(Finding::at(level, Area::State, "lost", what, "fullstop sweep"))
+    let lost = Finding::at(level, Area::State, "lost", what, "fullstop sweep");
+    Ok([lost, not_judged(&elsewhere)])
+}
+
+/// The lost runs that no sweep of this place can end: where they are from, and how to be rid
+/// of them.
+fn not_judged(lost: &[Elsewhere]) -> Finding {
+    if lost.is_empty() {
+        let what = "no lost run is of another machine or pid namespace";
+        return Finding::green(Area::State, "elsewhere", what);
+    }
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    for Elsewhere { whereabouts, world, .. } in lost {
+        let place = match whereabouts {
+            Whereabouts::OtherNamespace => format!("pid namespace {}", world.pid_namespace),
+            _ => format!("machine {}", world.machine),
+        };
+        *places.entry(place).or_default() += 1;
+    }
+    let places: Vec<String> =
+        places.into_iter().map(|(place, count)| format!("{count} of {place}")).collect();
+    let what = format!(
+        "{} lost, and not to be judged from here, perhaps of containers that are gone: {}",
+        lost.len(),
+        names(places.iter().map(String::as_str))
+    );
+    Finding::yellow(Area::State, "elsewhere", what, "fullstop prune --forget")
 }
 
 /// How many of its members are known to be alive.

@@ -105,7 +105,10 @@ async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>>
     let swept = offload(sweep).await?;
     match swept.map(|swept| swept.found) {
         Some(Found::Ended { report, .. } | Found::Stuck { report }) => Ok(Some(*report)),
-        Some(Found::LeftAlone { why }) => {
+        Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
+            Err(Error::LostElsewhere { id: run.id().clone(), whereabouts })
+        }
+        Some(Found::LeftAlone { why, .. }) => {
             Err(Error::Unfit(format!("run {} is lost: {why}", run.id())))
         }
         // Somebody else is at it, or has just been.

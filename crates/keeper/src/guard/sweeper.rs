@@ -6,7 +6,7 @@
 use crate::directory::leave_callers_directory;
 use crate::name;
 use crate::spec::Spec;
-use crate::sweep;
+use crate::sweep::{self, Elsewhere};
 use fullstop_cage::linux::{Fork, Held, close_all_but, fork, leave, now, null_over, wait_for};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
@@ -76,10 +76,11 @@ fn store(spec: &Spec) -> Option<Store> {
     spec.store.as_ref().map_or_else(Store::open, |path| Store::at(path)).ok()
 }
 
-/// Sends a child to end lost runs, if there are any.
+/// Sends a child to end lost runs, if there are any that it could end.
 fn send(spec: &Spec) -> Option<Held> {
     let store = store(spec)?;
-    let lost = sweep::lost_in_passing(&store).ok()?;
+    let mut lost = sweep::lost_in_passing(&store).ok()?;
+    lost.retain(|id| Elsewhere::look(&store, id).is_none_or(|lost| lost.is_provable()));
     if lost.is_empty() {
         return None;
     }

@@ -1,0 +1,154 @@
+//! Lost runs of another machine or pid namespace: known by their record alone, and
+//! forgotten only if that is asked for.
+//!
+//! The pids of such a run mean nothing here, so that no process is signalled, and only an
+//! empty cgroup that can be seen from here proves that it has ended. Usually its container is
+//! gone. But its processes may live on in a container that is not, so that no sweep forgets
+//! the run by itself.
+
+use super::own_cgroup;
+use fullstop_cage::linux::probe::is_populated;
+use fullstop_cage::linux::{Clues, Remains};
+use fullstop_core::id::Id;
+use fullstop_store::format::RecordFile;
+use fullstop_store::{RunDir, Standing, Store, StoreError, Whereabouts, World};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A lost run that cannot be judged from here.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    pub id: Id,
+    pub name: Option<String>,
+    pub world: World,
+    pub whereabouts: Whereabouts,
+    /// Its cgroup, if that can be seen from here.
+    pub cgroup: Option<PathBuf>,
+}
+
+impl Elsewhere {
+    /// `None` if the run belongs here, or is over. Of an intact run only the record is read,
+    /// since every command that meets a lost run asks this.
+    pub fn look(store: &Store, id: &Id) -> Option<Elsewhere> {
+        let record = match store.last_record(id) {
+            Err(StoreError::Newer { .. }) => return None,
+            Err(_) => RecordFile::first(store.spec(id).ok()?),
+            Ok(record) => record,
+        };
+        Elsewhere::of(id, &record)
+    }
+
+    fn of(id: &Id, record: &RecordFile) -> Option<Elsewhere> {
+        let whereabouts = record.world.whereabouts();
+        if record.id != *id || record.state.is_over() || !whereabouts.is_elsewhere() {
+            return None;
+        }
+        let cgroup = own_cgroup(record).filter(|path| path.exists()).map(ToOwned::to_owned);
+        let (id, name, world) = (record.id.clone(), record.name.clone(), record.world.clone());
+        Some(Elsewhere { id, name, world, whereabouts, cgroup })
+    }
+
+    /// Whether its cgroup may prove its end. The same path means the same cgroup only if
+    /// the record names this machine.
+    pub(super) fn may_be_proven(&self) -> bool {
+        self.cgroup.is_some() && self.world.machine == World::here().machine
+    }
+
+    /// Whether a sweep would prove that it has ended: its cgroup is empty.
+    pub fn is_provable(&self) -> bool {
+        let remains = || Remains::new(self.cgroup.as_deref(), Clues::default());
+        self.may_be_proven() && remains().cgroup_is_empty()
+    }
+}
+
+/// Why a run is not forgotten.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ForgetError {
+    /// Its keeper or its guard lives, here or elsewhere, or a sweep is at it.
+    Live,
+    /// It has ended, and its record says how.
+    Over,
+    /// A sweep can find out what is left of it.
+    Judgeable(Whereabouts),
+    /// Processes live in its cgroup.
+    Populated(PathBuf),
+    Store(StoreError),
+}
+
+impl fmt::Display for ForgetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ForgetError::Live => f.write_str("its keeper or its guard lives (fullstop stop)"),
+            ForgetError::Over => f.write_str("it is over (fullstop rm)"),
+            ForgetError::Judgeable(Whereabouts::Unseen) => {
+                f.write_str("without /proc it cannot be told whether it belongs here")
+            }
+            ForgetError::Judgeable(_) => f.write_str("it can be judged from here (fullstop sweep)"),
+            ForgetError::Populated(path) => {
+                write!(f, "processes live in its cgroup {}", path.display())
+            }
+            ForgetError::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ForgetError {}
+
+impl From<StoreError> for ForgetError {
+    fn from(error: StoreError) -> ForgetError {
+        ForgetError::Store(error)
+    }
+}
+
+/// Removes the directory of a lost run that cannot be judged from here, and leaves its group.
+/// No process is signalled: one that is left of the run lives on, unknown.
+pub fn forget(store: &Store, id: &Id) -> Result<Whereabouts, ForgetError> {
+    let whereabouts = check(store, id, |mut run, record| {
+        if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
+            run.rejoin(&group);
+        }
+        run.finish()
+    })?;
+    store.remove(id)?;
+    Ok(whereabouts)
+}
+
+/// Whether [`forget`] would.
+pub fn is_forgettable(store: &Store, id: &Id) -> Result<Whereabouts, ForgetError> {
+    check(store, id, |_, _| Ok(()))
+}
+
+/// Acts on a run if it may be forgotten, while its lock keeps sweeps and restarts away.
+fn check(
+    store: &Store,
+    id: &Id,
+    act: impl FnOnce(RunDir, &RecordFile) -> fullstop_store::Result<()>,
+) -> Result<Whereabouts, ForgetError> {
+    let Some(run) = store.take_over(id)? else {
+        let is_over = store.standing(id)? == Standing::Over;
+        return Err(if is_over { ForgetError::Over } else { ForgetError::Live });
+    };
+    let record = match run.read_record() {
+        Err(damage @ StoreError::Damaged { .. }) => {
+            RecordFile::first(run.read_spec().map_err(|_| damage)?)
+        }
+        other => other?,
+    };
+    let whereabouts = record.world.whereabouts();
+    if record.state.is_over() {
+        return Err(ForgetError::Over);
+    }
+    let lost = Elsewhere::of(id, &record).ok_or(ForgetError::Judgeable(whereabouts))?;
+    if let Some(path) = lost.cgroup.as_ref().filter(|path| is_populated(path)) {
+        return Err(ForgetError::Populated(path.clone()));
+    }
+    if lost.is_provable() {
+        return Err(ForgetError::Judgeable(whereabouts));
+    }
+    act(run, &record)?;
+    Ok(whereabouts)
+}
+
+#[cfg(test)]
+mod tests;
