@@ -376,12 +376,14 @@ fn others(world: &mut World, place: Place) -> Outcome {
 /// One line forgets them, and nothing else.
 fn forgotten(world: &mut World, place: Place) -> Outcome {
     let _never = Lines::create(world, "never")?;
+    // A guard that sweeps while such a run is being made would find its cgroup empty, and
+    // prove its end.
+    let lost: Outcome<Vec<String>> = (0..3).map(|_| of_gone_container(world, place)).collect();
+    let lost = lost?;
     let over = start(world, place, &[], &["true"])?;
     say(world, place, &["wait", &over])?.expect(0)?;
     let live = start(world, place, &[], &["sh", "-c", QUIET])?;
     let kept = who(world, &live)?;
-    let lost: Outcome<Vec<String>> = (0..3).map(|_| of_gone_container(world, place)).collect();
-    let lost = lost?;
     tell(world, place, &["rm", "--forget", &lost[0]])?;
     let dry = tell(world, place, &["prune", "--forget", "--dry-run"])?;
     for (id, is_told) in [(&lost[0], false), (&lost[1], true), (&lost[2], true)] {
