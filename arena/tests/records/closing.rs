@@ -22,6 +22,7 @@ pub fn register(registry: &mut Registry) {
         ("late-start", late_start),
         ("late-run", late_run),
         ("late-restart", late_restart),
+        ("pruned-meanwhile", pruned_meanwhile),
     ] {
         add(registry, &format!("closing::{name}"), &EVERYWHERE, &[], play);
     }
@@ -87,9 +88,9 @@ fn make_secret(world: &World) -> Outcome {
     rustix::fs::chmod(&path, everyone).context("chmod")
 }
 
-/// Waits until the start reads its secret, closes its group and opens it again while it does,
-/// and then lets it go on.
-fn closed_meanwhile(world: &mut World, place: Place) -> Outcome {
+/// Waits until the start reads its secret, gives these orders while it does, and then lets it
+/// go on.
+fn meanwhile(world: &mut World, place: Place, orders: &[&[&str]]) -> Outcome {
     let path = world.dir().join("secret");
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     // It can be opened for writing once there is a reader.
@@ -100,8 +101,9 @@ fn closed_meanwhile(world: &mut World, place: Place) -> Outcome {
         secret.is_some()
     };
     ensure!(await_until(SOON, reads), "it does not read its secret");
-    say(world, place, &["group", "close", "plan"])?.expect(0)?;
-    tell(world, place, &["group", "open", "plan"])?;
+    for order in orders {
+        tell(world, place, order)?;
+    }
     let mut secret = secret.context("a secret")?;
     secret.write_all(b"secret").context("the secret")
 }
@@ -120,17 +122,36 @@ fn expect_refused(world: &mut World, asked: &Asked) -> Outcome {
     Ok(())
 }
 
-fn late(world: &mut World, place: Place, verb: &str) -> Outcome {
+/// Asks for a start that waits for its secret.
+fn ask_for(world: &mut World, place: Place, verb: &str) -> Outcome<Asked> {
     make_secret(world)?;
     let cage = place.cage.to_string();
     let words = [verb, "--cage", &cage, "--group", "plan/a", "--secret-fd", "TOKEN=secret", "--"];
-    let words = [&words[..], &["sh", "-c", ": > born"]].concat();
-    let asked = ask(world, place, &words)?;
-    closed_meanwhile(world, place)?;
+    ask(world, place, &[&words[..], &["sh", "-c", ": > born"]].concat())
+}
+
+fn late(world: &mut World, place: Place, verb: &str) -> Outcome {
+    let asked = ask_for(world, place, verb)?;
+    meanwhile(world, place, &[&["group", "close", "plan"], &["group", "open", "plan"]])?;
     expect_refused(world, &asked)?;
     // What is asked for now is started.
     let id = start(world, place, &["--group", "plan/a"], &["true"])?;
     say(world, place, &["wait", &id])?.expect(0)?;
+    all_clean(world)
+}
+
+/// A prune has no start refused.
+fn pruned_meanwhile(world: &mut World, place: Place) -> Outcome {
+    let asked = ask_for(world, place, "start")?;
+    meanwhile(world, place, &[&["prune"]])?;
+    let said = asked.hear(world, SOON)?;
+    said.expect(0)?;
+    say(world, place, &["wait", said.out.trim_end()])?.expect(0)?;
+    ensure!(world.dir().join("born").exists(), "it was not born");
+    // Once it is over, nothing holds the group any more.
+    tell(world, place, &["prune"])?;
+    let left = names(&world.state().join("groups"));
+    ensure!(left.is_empty(), "left: {left:?}");
     all_clean(world)
 }
 
