@@ -2,7 +2,9 @@
 //! keep it true, and what a sweep makes of one that is not.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use arena::{
     BLOCK, Context, MemberSlots, Outcome, Process, Registry, Signal, World, await_until, ensure,
@@ -21,7 +23,10 @@ pub fn register(registry: &mut Registry) {
     let tree = [EVERYWHERE[1], EVERYWHERE[3]];
     for (name, play) in [
         ("churn-costs-what-changed", churn as fn(&mut World, Place) -> Outcome),
-        ("removed-under-a-live-run", removed),
+        ("removed-under-a-live-run", |w, p| removed(w, p, |path| fs::remove_file(path))),
+        ("removed-with-its-directory", |w, p| {
+            removed(w, p, |path| path.parent().map_or(Ok(()), fs::remove_dir_all))
+        }),
         ("a-damaged-slot", damaged),
         ("missing", missing),
         ("of-the-next-generation", next_generation),
@@ -186,10 +191,11 @@ fn missing(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// A confused member removes the file: the keeper writes it again.
-fn removed(world: &mut World, place: Place) -> Outcome {
+/// A confused member removes the file, alone or with all around it: the keeper writes it
+/// again.
+fn removed(world: &mut World, place: Place, remove: fn(&Path) -> io::Result<()>) -> Outcome {
     let bare = Bare::start(world, place)?;
-    fs::remove_file(dir(world, &bare.id).join("members")).context("members")?;
+    remove(&dir(world, &bare.id).join("members")).context("members")?;
     counted(world, &bare.id, &[bare.orphan.pid])?;
     behead(&who(world, &bare.id)?)?;
     tell(world, place, &["sweep"])?;
