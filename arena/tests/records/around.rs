@@ -193,7 +193,7 @@ fn guard_stopped(world: &mut World, place: Place) -> Outcome {
 }
 
 /// Traces a process by its system calls of these names.
-fn trace(world: &mut World, whom: &Process, words: &[&str]) -> Outcome<Spawned> {
+pub fn trace(world: &mut World, whom: &Process, words: &[&str]) -> Outcome<Spawned> {
     let mut strace = world.command("strace");
     strace.args(["-qq"]).args(words).args(["-p", &whom.pid.to_string()]);
     let tracer = world.spawn("strace", &mut strace)?;

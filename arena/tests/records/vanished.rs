@@ -5,14 +5,15 @@ use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use arena::{
-    Context as _, Ended, Outcome, Process, Registry, Signal, User, World, await_until, ensure,
-    seconds, send_signal,
+    Context as _, Ended, Need, Outcome, Process, Registry, Signal, User, World, await_until,
+    ensure, seconds, send_signal,
 };
 use serde_json::Value;
 
+use super::around::trace;
 use super::desk::{
     QUIET, Said, Who, alive, all_clean, ask, ask_with, dir, expect_over, freeze, live_ids, lose,
     proof, read_json, record, run_ids, say, start, tell, who,
@@ -41,6 +42,8 @@ pub fn register(registry: &mut Registry) {
     ] {
         add(registry, &format!("vanished::{name}"), &AS_ROOT[..1], &[], play);
     }
+    let strace = [Need::Program("strace")];
+    add(registry, "vanished::tried-again", &AS_ROOT[..1], &strace, tried_again);
     for (name, play) in [
         ("asleep", asleep as fn(&mut World, Place) -> Outcome),
         ("log", log),
@@ -160,6 +163,33 @@ fn restored(world: &World, id: &str, who: &Who) -> Outcome {
 fn events(world: &World, id: &str) -> Vec<Value> {
     let text = fs::read_to_string(dir(world, id).join("events.jsonl")).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// What cannot be restored is tried again, by a keeper that nothing else wakes; and as
+/// long as nothing is lost it looks at most once a second, however often it is woken.
+fn tried_again(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    let (state, calls) = (world.state(), world.dir().join("calls"));
+    let traced = |what: &str| fs::read_to_string(&calls).unwrap_or_default().matches(what).count();
+    let path = calls.display().to_string();
+    let tracer = trace(world, &who.keeper, &["-e", "trace=%file,ppoll", "-o", &path])?;
+    let (listing, begun) = (format!("\"live/{id}\""), Instant::now());
+    awake(&who.keeper, "is seldom woken", || traced("ppoll") > 100 && traced(&listing) > 1)?;
+    let (looks, passed) = (traced(&listing) as u64, begun.elapsed());
+    ensure!(looks <= passed.as_secs() + 2, "it has looked {looks} times in {passed:?}");
+    remove(&state)?;
+    // Nothing can be made where something else stands.
+    fs::write(&state, "").context("something else")?;
+    awake(&who.keeper, "did not try", || traced("ENOTDIR") > 0)?;
+    fs::remove_file(&state).context("remove it again")?;
+    let is_restored = || dir(world, &id).join("control.sock").exists();
+    ensure!(await_until(SOON, is_restored), "it did not try again");
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    world.wait(&tracer, SOON)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
 }
 
 /// The spec, but for what tells one lock from another.
