@@ -449,7 +449,9 @@ pub(crate) fn is_being_born(root: &Dir, dir: &Dir, id: &Id) -> Result<bool> {
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(StoreError::io("look at", &path, errno)),
         Ok(listed) => {
-            let since = u64::try_from(listed.st_ctime).unwrap_or_default();
+            // Nobody writes to a lock: this is when it was made. A name that is removed
+            // changes another time.
+            let since = u64::try_from(listed.st_mtime).unwrap_or_default();
             let since = SystemTime::UNIX_EPOCH + Duration::from_secs(since);
             Ok(since.elapsed().is_ok_and(|age| age < YOUNG))
         }

@@ -104,6 +104,10 @@ fn a_live_run_without_a_directory_is_there() {
     let run = home.create(&id(1)).expect("begun");
     assert!(!home.is_gone(&id(1)).expect("asked"));
     assert!(home.is_being_born(&id(1)).expect("asked"), "its spec is still to come");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(1);
+    let lock = std::fs::File::open(home.run_path(&id(1)).join("lock")).expect("its lock");
+    lock.set_modified(long_ago).expect("an age");
+    assert!(!home.is_being_born(&id(1)).expect("asked"), "its spec was removed");
     std::fs::remove_dir_all(home.run_path(&id(1))).expect("removed");
     assert!(!home.is_gone(&id(1)).expect("asked"), "it is listed");
     assert!(!home.is_being_born(&id(1)).expect("asked"));
