@@ -87,7 +87,7 @@ fn list_more(world: &mut World, place: Place, more: usize) -> Outcome<Cost> {
 fn listing(world: &mut World, place: Place) -> Outcome {
     const MORE: usize = 10;
     /// Of the lock, of the record, of the keeper, of the leader, and who their children are.
-    const CALLS: usize = 30;
+    const CALLS: usize = 25;
     let _never = Lines::create(world, "never")?;
     let few = list_more(world, place, MORE)?;
     let many = list_more(world, place, MORE)?;

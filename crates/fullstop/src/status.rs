@@ -1,6 +1,6 @@
 //! How a run stands, as it is shown.
 
-use fullstop_cage::linux::{Process as Seen, below, identify, inside, now};
+use fullstop_cage::linux::{Process as Seen, below, inside, now};
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::words::Moment;
@@ -179,9 +179,8 @@ pub(crate) fn members(record: &RecordFile) -> Vec<Seen> {
     }
     match (&record.cgroup, record.keeper) {
         (Some(cgroup), _) => inside(cgroup),
-        // Its pid may have passed on to a stranger.
-        (None, Some(keeper)) if identify(keeper.pid) == Some(keeper) => below(keeper.pid),
-        (None, _) => Vec::new(),
+        (None, Some(keeper)) => below(&keeper),
+        (None, None) => Vec::new(),
     }
 }
 

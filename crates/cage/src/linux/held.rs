@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 #[derive(Debug)]
 pub struct Held {
@@ -260,9 +261,11 @@ pub fn inode(pid: i32) -> Option<u64> {
 
 fn inode_of(pidfd: BorrowedFd<'_>) -> Option<u64> {
     const PIDFS_MAGIC: u64 = 0x5049_4446;
+    /// A kernel has it for every pidfd, or for none.
+    static ON_PIDFS: OnceLock<bool> = OnceLock::new();
     let on_pidfs =
-        rustix::fs::fstatfs(pidfd).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PIDFS_MAGIC));
-    if !on_pidfs {
+        || rustix::fs::fstatfs(pidfd).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PIDFS_MAGIC));
+    if !ON_PIDFS.get_or_init(on_pidfs) {
         return None;
     }
     rustix::fs::fstat(pidfd).ok().map(|stat| stat.st_ino)

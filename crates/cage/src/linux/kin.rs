@@ -186,11 +186,16 @@ pub fn below(of: i32, bound: Bound) -> Vec<Stat> {
 
 /// A process and all its descendants, also the dead ones that nobody has waited for
 /// yet. Each was looked at before its children.
-pub fn family(of: i32, mut bound: Bound) -> Vec<Stat> {
+pub fn family(of: i32, bound: Bound) -> Vec<Stat> {
+    stat(of).map(|stat| family_of(stat, bound)).unwrap_or_default()
+}
+
+/// The same of one that was looked at just now.
+pub fn family_of(head: Stat, mut bound: Bound) -> Vec<Stat> {
     let kin = Kin::now();
-    let mut seen = HashSet::new();
-    let mut found = Vec::new();
-    let mut ahead = vec![of];
+    let mut seen = HashSet::from([head.pid]);
+    let mut ahead = kin.children(head.pid, head.threads);
+    let mut found = vec![head];
     while let Some(pid) = ahead.pop().filter(|_| bound.allows()) {
         let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
         ahead.extend(kin.children(pid, stat.threads));

@@ -2,8 +2,10 @@
 
 use super::cgroup::Cgroup;
 use super::clock::since_boot;
+use super::held::inode;
 use super::kin::{self, Bound};
 use super::procfs::{self, Stat, stat};
+use fullstop_core::identity::Identity;
 use rustix::param::{clock_ticks_per_second, page_size};
 use std::path::Path;
 use std::time::Duration;
@@ -57,7 +59,12 @@ pub fn inside(cgroup: &Path) -> Vec<Process> {
     pids.into_iter().filter_map(stat).filter(Stat::is_alive).map(Process).collect()
 }
 
-/// The living below a process.
-pub fn below(pid: i32) -> Vec<Process> {
-    kin::below(pid, Bound::NONE).into_iter().map(Process).collect()
+/// The living below a process that was written down; nobody, if its pid has passed on.
+pub fn below(known: &Identity) -> Vec<Process> {
+    let is_same = |stat: &Stat| stat.start_ticks == known.start_ticks;
+    let found = stat(known.pid).filter(|stat| is_same(stat) && inode(known.pid) == known.inode);
+    let Some(found) = found else { return Vec::new() };
+    let mut family = kin::family_of(found, Bound::NONE);
+    family.retain(|stat| stat.pid != known.pid && stat.is_alive());
+    family.into_iter().map(Process).collect()
 }
