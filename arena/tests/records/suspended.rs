@@ -57,12 +57,14 @@ fn suspend_then_stop(world: &mut World, told: &mut Lines, asked: &Asked) -> Outc
     Ok(())
 }
 
-/// Whether a process holds a signal back, to hear it instead.
-fn holds_back(pid: i32, signal: Signal) -> bool {
+/// Whether a process holds TSTP back, to hear it instead. While it starts another process it
+/// holds back everything, ABRT too: both are told by one look.
+fn hears_suspension(pid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or_default();
-    mask & (1 << (signal.as_raw() - 1)) != 0
+    let holds_back = |signal: Signal| mask & (1 << (signal.as_raw() - 1)) != 0;
+    holds_back(Signal::TSTP) && !holds_back(Signal::ABORT)
 }
 
 fn run(world: &mut World, place: Place) -> Outcome {
@@ -76,9 +78,7 @@ fn run_pty(world: &mut World, place: Place) -> Outcome {
     let mut told = Lines::create(world, "told")?;
     let asked = ask(world, place, "", &["--pty"], SCRIPT)?;
     // What comes before there is a window is nobody's; it stops nothing either.
-    let pid = asked.spawned.pid;
-    // A process that is just starting another one holds back everything.
-    let hears = || holds_back(pid, Signal::TSTP) && !holds_back(pid, Signal::ABORT);
+    let hears = || hears_suspension(asked.spawned.pid);
     ensure!(await_until(SOON, hears), "the window does not hear signals");
     suspend_then_stop(world, &mut told, &asked)?;
     all_clean(world)
