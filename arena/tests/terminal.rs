@@ -12,6 +12,7 @@ mod terminal {
     pub mod actors;
     pub mod background;
     pub mod clocks;
+    pub mod directory;
     pub mod fullscreen;
     pub mod hangup;
     pub mod inner;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
             terminal::signals::register,
             terminal::messages::register,
             terminal::programs::register,
+            terminal::directory::register,
         ] {
             register(registry);
         }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use arena::{Context, Outcome, Process, Registry, World, ensure};
+use arena::{Context, Outcome, Process, Registry, World, await_until, ensure};
 
 use super::desk::{QUIET, all_clean, ask, ask_program, ask_with, live_ids, start, tell, who};
 use crate::kit::{AS_ROOT, EVERYWHERE, Lines, Place, SOON, add, text};
@@ -30,8 +30,8 @@ fn expect_apart(world: &World, id: &str) -> Outcome {
     let leader = cwd(&who.leader)?;
     ensure!(leader == world.dir(), "the command is in {}", leader.display());
     for process in [&who.guard, &who.keeper] {
-        let at = cwd(process)?;
-        ensure!(at == Path::new("/"), "in {}: {process}", at.display());
+        let gone = || cwd(process).is_ok_and(|at| at == Path::new("/"));
+        ensure!(await_until(SOON, gone), "in {:?}: {process}", cwd(process));
     }
     Ok(())
 }

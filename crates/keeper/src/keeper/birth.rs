@@ -4,7 +4,6 @@ use super::output::Idling;
 use super::{Keeper, Pause, Told};
 use crate::capture::{Capture, Ends};
 use crate::control::Control;
-use crate::directory::leave_callers_directory;
 use crate::ending::FAILED;
 use crate::engine::Engine;
 use crate::feed::Feed;
@@ -272,7 +271,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Lets go of whatever belongs to the command.
+    /// Closes whatever belongs to the command.
     fn let_go(&self) {
         null_over(&[0, 1, 2]);
         let mut keep = self.engine.cage.descriptors();
@@ -286,7 +285,6 @@ impl Keeper<'_> {
         keep.extend(self.engine.feed.as_ref().map(Feed::descriptors).unwrap_or_default());
         keep.extend(self.capture.iter().flat_map(Capture::descriptors));
         close_all_but(&keep);
-        leave_callers_directory();
     }
 
     /// What was sent to the caller's group while we were in it is the guard's to

@@ -11,6 +11,7 @@ pub use birth::{Inheritance, keep};
 
 use crate::capture::{Capture, Draining};
 use crate::control::Control;
+use crate::directory::leave_callers_directory;
 use crate::ending::FAILED;
 use crate::engine::{BLIND_NAP, Engine, timespec};
 use crate::feed::Feed;
@@ -91,6 +92,10 @@ impl Keeper<'_> {
             // the guard after looking, which alone tells that the command runs.
             self.hear_signals();
             let news = self.engine.look();
+            if news.born {
+                // Not before: why a program cannot be executed is seen from there.
+                leave_callers_directory();
+            }
             self.engine.press();
             self.hear_guard();
             self.keep_clocks(&news);
