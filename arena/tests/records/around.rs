@@ -205,11 +205,20 @@ pub fn trace(world: &mut World, whom: &Process, words: &[&str]) -> Outcome<Spawn
     Ok(tracer)
 }
 
+/// Lets a process run whenever it can.
+fn prefer(pid: i32) -> Outcome {
+    rustix::process::setpriority_process(rustix::process::Pid::from_raw(pid), -20).context("nice")
+}
+
 /// A keeper that runs on and on, and never hears that there is something to hear.
 fn loops(world: &mut World, place: Place, verb: &str) -> Outcome {
     let Deaf { id, who, _never } = deaf(world, place)?;
     let deafened = ["-e", "trace=?poll,?ppoll", "-e", "inject=?poll,?ppoll:error=EAGAIN"];
     let tracer = trace(world, &who.keeper, &[&["-o", "/dev/null"], &deafened[..]].concat())?;
+    // Its second is one of its own time, and a loop competes for every bit of that.
+    for pid in [who.keeper.pid, tracer.pid] {
+        prefer(pid)?;
+    }
     goes_around(world, place, verb, &id)?;
     world.wait(&tracer, SOON)?;
     ensure!(live_ids(world).is_empty(), "it is still listed");

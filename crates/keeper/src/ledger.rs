@@ -225,9 +225,7 @@ impl Ledger {
         {
             self.record = record;
         }
-        if let Some(group) = self.record.group.as_ref().and_then(|name| name.parse().ok()) {
-            self.run.rejoin(&group);
-        }
+        self.run.rejoin(&self.record);
     }
 
     /// Ended, stuck or released. Returns what could not be written.

@@ -123,7 +123,8 @@ pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
     Ok(lost.iter().filter_map(|id| sweep_one(store, id, mode)).collect())
 }
 
-/// Ends one lost run; nothing, if somebody else is at it, or it is not lost.
+/// Ends a run that was found to be lost; nothing, if another sweep is at it, or it is none
+/// of those any more.
 pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
     if let Some(lost) = Elsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
         let Elsewhere { id, name, whereabouts, .. } = lost;
@@ -189,23 +190,24 @@ struct Lost {
     known: KnownMembers,
 }
 
+/// The record, or what the spec says if that is damaged: it still tells where the cgroup is.
+/// A record of a newer fullstop may mean other things by the same words.
+fn read_record_or_spec(run: &RunDir) -> Result<RecordFile> {
+    match run.read_record() {
+        Err(damage @ StoreError::Damaged { .. }) => {
+            run.read_spec().map(RecordFile::first).map_err(|_| damage)
+        }
+        other => other,
+    }
+}
+
 impl Lost {
     fn read(mut run: RunDir) -> std::result::Result<Lost, String> {
-        let record = match run.read_record() {
-            // The spec still says where the cgroup is. One of a newer fullstop may
-            // mean other things by the same words.
-            Err(damage @ StoreError::Damaged { .. }) => {
-                run.read_spec().map(RecordFile::first).map_err(|_| damage)
-            }
-            other => other,
-        };
-        let record = record.map_err(|error| error.to_string())?;
+        let record = read_record_or_spec(&run).map_err(|error| error.to_string())?;
         if record.id != *run.id() {
             return Err(format!("its record is that of run {}", record.id));
         }
-        if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
-            run.rejoin(&group);
-        }
+        run.rejoin(&record);
         let mut told = run.events();
         told.retain(|event| event.generation == record.generation);
         let known = run.read_members(&record);

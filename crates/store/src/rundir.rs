@@ -173,9 +173,17 @@ impl RunDir {
         Ok(())
     }
 
-    /// Knows the group it joined under its last owner.
-    pub fn rejoin(&mut self, group: &GroupName) {
-        self.joined = Some(Joined::of(group, &self.id));
+    /// Knows the group it joined under its last owner, by its record.
+    pub fn rejoin(&mut self, record: &RecordFile) {
+        let group = record.group.as_ref().and_then(|name| name.parse().ok());
+        self.joined = group.map(|group: GroupName| Joined::of(&group, &self.id));
+    }
+
+    /// Is no member of its group any more.
+    pub fn leave_group(&mut self) {
+        if let Some(joined) = self.joined.take() {
+            joined.leave(&self.root);
+        }
     }
 
     /// The lock, by which a group knows its members.
@@ -346,9 +354,7 @@ impl RunDir {
         if self.keeps_old.take() {
             generations::settle(&self.dir);
         }
-        if let Some(joined) = self.joined.take() {
-            joined.leave(&self.root);
-        }
+        self.leave_group();
         let unlisted =
             rustix::fs::unlinkat(&self.root.fd, listing(&self.id).as_str(), AtFlags::empty());
         match unlisted {
@@ -464,10 +470,10 @@ fn is_torn(file: &File, size: u64) -> bool {
     size > 0 && file.read_exact_at(&mut last, size - 1).is_ok() && last != *b"\n"
 }
 
-/// Whether this is the lock that others find by that name.
-fn is_at(dir: &Dir, name: &str, lock: &File) -> bool {
+/// Whether this is the file that others find by that name.
+pub(crate) fn is_at(dir: &Dir, name: &str, file: &File) -> bool {
     let named = statat(&dir.fd, name, AtFlags::empty());
-    matches!((named, fstat(lock)), (Ok(named), Ok(lock)) if named.st_ino == lock.st_ino)
+    matches!((named, fstat(file)), (Ok(named), Ok(file)) if named.st_ino == file.st_ino)
 }
 
 pub(crate) fn listing(id: &Id) -> String {
@@ -503,7 +509,8 @@ pub(crate) fn tidy(dir: &Dir) -> bool {
     is_blank
 }
 
-/// From an offset on; a torn last line waits for its end.
+/// From an offset on, or from the beginning if that is none of this file; a torn last line
+/// waits for its end.
 pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
     let mut file = match dir.open_file(EVENTS, OFlags::RDONLY) {
         Err(error) if error.is_missing() => return Ok((Vec::new(), from)),
@@ -511,6 +518,7 @@ pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
     };
     let why = |error| StoreError::io("read", &dir.path.join(EVENTS), error);
     let mut text = Vec::new();
+    let from = if is_between_lines(&file, from).map_err(why)? { from } else { 0 };
     file.seek(SeekFrom::Start(from)).map_err(why)?;
     file.read_to_end(&mut text).map_err(why)?;
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -518,6 +526,15 @@ pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
     // A line that cannot be read is one line less, and hides no other.
     let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
     Ok((events, from + whole as u64))
+}
+
+/// Whether a line of this file ends there. A keeper that restores its run begins the file
+/// anew: an offset into the old one leads nowhere then.
+fn is_between_lines(file: &File, offset: u64) -> std::io::Result<bool> {
+    use std::os::unix::fs::FileExt as _;
+    let Some(last) = offset.checked_sub(1) else { return Ok(true) };
+    let mut byte = [0];
+    Ok(file.read_at(&mut byte, last)? == 1 && byte == *b"\n")
 }
 
 /// One that somebody has taken off the list lives on if its lock is held. (Whoever

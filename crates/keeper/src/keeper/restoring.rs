@@ -12,7 +12,9 @@ impl Keeper<'_> {
         let Some(restored) = ledger.look_after_names(spec, listens, self.capture.as_mut()) else {
             return;
         };
-        let _ = restored.socket.map(|socket| self.control.listen(socket));
+        if let Some(socket) = restored.socket {
+            self.control.listen(socket);
+        }
         // It may have settled while there was nothing to listen in.
         if self.is_settled {
             self.open_to_others();

@@ -95,7 +95,7 @@ impl Ledger {
         self.record.lock = self.run.lock_inode();
         self.names.spec_is_stale |= is_moved;
         self.has_room &= !is_moved;
-        let mut lost = self.begin_logs(capture, is_moved)?;
+        let mut lost = self.begin_logs(capture)?;
         lost.extend((!self.run.has_events()).then(|| "events".to_owned()));
         if names.contains(&Name::Spec) || self.names.spec_is_stale {
             self.run.rewrite_spec(&self.spec_again(spec))?;
@@ -103,6 +103,9 @@ impl Ledger {
         }
         // A full disk costs the room, and no run.
         let _ = self.take_room();
+        if self.members.is_begun() {
+            self.write_members()?;
+        }
         self.run.write_record(&self.record)?;
         self.run.list_again()?;
         let socket = if listens && (is_moved || names.contains(&Name::Socket)) {
@@ -114,7 +117,10 @@ impl Ledger {
         let group_is_closed = match spec.group.as_ref().filter(|_| joins && listens) {
             None => false,
             Some(group) => match self.run.join(group) {
-                Err(StoreError::GroupClosed(_)) => true,
+                Err(StoreError::GroupClosed(_)) => {
+                    self.run.leave_group();
+                    true
+                }
                 joined => joined.map(|()| false)?,
             },
         };
@@ -123,10 +129,10 @@ impl Ledger {
     }
 
     /// Begins each log anew that was removed. Returns the streams whose output is lost.
-    fn begin_logs(&self, capture: Option<&mut Capture>, is_moved: bool) -> Result<Vec<String>> {
+    fn begin_logs(&self, capture: Option<&mut Capture>) -> Result<Vec<String>> {
         let mut lost = Vec::new();
         for (stream, log) in capture.into_iter().flat_map(Capture::logs) {
-            if is_moved || log.is_unlinked() {
+            if !log.is_in(&self.run) {
                 log.begin_anew(&self.run)?;
                 lost.push(Stream::to_string(&stream));
             }

@@ -6,7 +6,7 @@
 //! gone. But its processes may live on in a container that is not, so that no sweep forgets
 //! the run by itself.
 
-use super::own_cgroup;
+use super::{own_cgroup, read_record_or_spec};
 use fullstop_cage::linux::probe::is_populated;
 use fullstop_cage::linux::{Clues, Remains};
 use fullstop_core::id::Id;
@@ -105,9 +105,7 @@ impl From<StoreError> for ForgetError {
 /// No process is signalled: one that is left of the run lives on, unknown.
 pub fn forget(store: &Store, id: &Id) -> Result<Whereabouts, ForgetError> {
     let whereabouts = check(store, id, |mut run, record| {
-        if let Some(group) = record.group.as_ref().and_then(|name| name.parse().ok()) {
-            run.rejoin(&group);
-        }
+        run.rejoin(record);
         run.finish()
     })?;
     store.remove(id)?;
@@ -129,12 +127,7 @@ fn check(
         let is_over = store.standing(id)? == Standing::Over;
         return Err(if is_over { ForgetError::Over } else { ForgetError::Live });
     };
-    let record = match run.read_record() {
-        Err(damage @ StoreError::Damaged { .. }) => {
-            RecordFile::first(run.read_spec().map_err(|_| damage)?)
-        }
-        other => other?,
-    };
+    let record = read_record_or_spec(&run)?;
     let whereabouts = record.world.whereabouts();
     if record.state.is_over() {
         return Err(ForgetError::Over);

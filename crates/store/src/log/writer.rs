@@ -4,7 +4,7 @@ use super::index::Index;
 use super::parts::{self, Part, data_name, index_name};
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::rundir::RunDir;
+use crate::rundir::{RunDir, is_at};
 use fullstop_core::report::Captured;
 use fullstop_core::words::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -211,6 +211,12 @@ impl Log {
     /// Whether the file that is written to has lost its last name.
     pub fn is_unlinked(&self) -> bool {
         rustix::fs::fstat(&self.data).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Whether the file that is written to is found in this run's directory.
+    pub fn is_in(&self, run: &RunDir) -> bool {
+        let name = data_name(self.stream, self.parts.last().map_or(0, |part| part.start));
+        is_at(run.dir(), &name, &self.data)
     }
 
     /// Goes on in this run's directory with a new file. What was written before is gone,

@@ -26,7 +26,25 @@ fn a_torn_last_line_waits_for_its_end() {
     let (second, end) = home.events(&id(1), from).expect("read");
     assert_eq!(at(&second), [2]);
     assert_eq!(home.events(&id(1), end).expect("read"), (vec![], end));
-    assert_eq!(home.events(&id(1), end + 100).expect("read"), (vec![], end + 100));
+}
+
+/// An offset into the file before is none of this one, however long this one is.
+#[test]
+fn a_file_that_was_begun_anew_is_read_from_its_beginning() {
+    let home = Home::new();
+    let run = begin(&home, &id(1), None);
+    run.append(&[event(&id(1), 1), event(&id(1), 2)]).expect("written");
+    let (_, from) = home.events(&id(1), 0).expect("read");
+    let path = run.path().join("events.jsonl");
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(home.events(&id(1), from).expect("read"), (vec![], from), "there is none yet");
+    // An event of another length.
+    let mut at_last = vec![1000];
+    run.append(&[event(&id(1), 1000)]).expect("written");
+    assert_eq!(at(&home.events(&id(1), from).expect("read").0), at_last);
+    run.append(&[event(&id(1), 1001), event(&id(1), 1002)]).expect("written");
+    at_last.extend([1001, 1002]);
+    assert_eq!(at(&home.events(&id(1), from).expect("read").0), at_last);
 }
 
 #[test]
