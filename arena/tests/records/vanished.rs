@@ -19,6 +19,7 @@ use super::desk::{
     proof, read_json, record, run_ids, say, start, tell, who,
 };
 use crate::kit::{ANYWHERE, AS_ROOT, Cage, EVERYWHERE, Lines, Place, SOON, add};
+use crate::tools::collected;
 
 /// Where a directory can be closed to its owner.
 const PLAIN: [Place; 1] = [Place { cage: Cage::Tree, user: User::Plain }];
@@ -47,6 +48,8 @@ pub fn register(registry: &mut Registry) {
     for (name, play) in [
         ("asleep", asleep as fn(&mut World, Place) -> Outcome),
         ("log", log),
+        ("only-the-lock", only_the_lock),
+        ("followed", followed),
         ("group-closed", group_closed),
         ("ended-without-a-place", ended_without_a_place),
     ] {
@@ -340,10 +343,57 @@ fn log(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// A group that was closed while its member was lost to it is closed to that too.
+/// What is still there is not lost, whatever else is.
+fn only_the_lock(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", &format!("echo before; {QUIET}")])?;
+    let who = who(world, &id)?;
+    let logs = |world: &mut World| tell(world, place, &["logs", &id]);
+    ensure!(await_until(SOON, || logs(world).is_ok_and(|it| it == "before\n")), "no output");
+    for name in [dir(world, &id).join("lock"), world.state().join("live").join(&id)] {
+        fs::remove_file(name).context("a name of the lock")?;
+    }
+    restored(world, &id, &who)?;
+    let all = events(world, &id);
+    let restored = all.iter().find(|event| event["event"] == "restored").context("it is told")?;
+    ensure!(restored["lost"] == Value::Array(Vec::new()), "lost is {restored}");
+    ensure!(all.iter().any(|event| event["event"] == "started"), "its events are {all:?}");
+    ensure!(logs(world)? == "before\n", "its output is {:?}", logs(world));
+    say(world, place, &["stop", &id])?.expect(0)?;
+    let report = record(world, &id)?["report"]["output"].clone();
+    ensure!(report[0]["bytes"] == 7 && report[0]["cut"] == 0, "the report says {report}");
+    all_clean(world)
+}
+
+/// Who follows its events is told of the restoring and of the end, in a file that was begun
+/// anew.
+fn followed(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    let (follower, seen) = collected(world, place, &["events", "-f", "--json", &id])?;
+    let has = |event: &str| {
+        let word = format!("\"event\":\"{event}\"");
+        String::from_utf8_lossy(&seen.so_far()).contains(&word)
+    };
+    ensure!(await_until(SOON, || has("started")), "its birth is not shown");
+    remove(&dir(world, &id))?;
+    restored(world, &id, &who)?;
+    ensure!(await_until(SOON, || has("restored")), "that it was restored is not shown");
+    say(world, place, &["stop", &id])?.expect(0)?;
+    ensure!(await_until(SOON, || has("ended")), "its end is not shown");
+    let _ = send_signal(follower.pid, Signal::TERM);
+    world.wait(&follower, SOON)?;
+    all_clean(world)
+}
+
+/// A group that was closed while its member was lost to it is closed to that too. Its member
+/// is told so once, however long it takes to leave.
 fn group_closed(world: &mut World, place: Place) -> Outcome {
     let _never = Lines::create(world, "never")?;
-    let id = start(world, place, &["--group", "plan/a"], &["sh", "-c", QUIET])?;
+    let options = ["--group", "plan/a", "--ladder", "term@leader:3s,kill"];
+    let deaf = format!("trap '' TERM; {QUIET}");
+    let id = start(world, place, &options, &["sh", "-c", &deaf])?;
     let who = who(world, &id)?;
     remove(&world.state())?;
     tell(world, place, &["group", "close", "plan"])?;
@@ -351,6 +401,9 @@ fn group_closed(world: &mut World, place: Place) -> Outcome {
     awake(&who.keeper, "did not stop", || !alive(&who.leader))?;
     ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
     expect_over(world, &id, "group-closed", proof(place))?;
+    let all = events(world, &id);
+    let restored = all.iter().filter(|event| event["event"] == "restored").count();
+    ensure!(restored == 1, "it was restored {restored} times");
     all_clean(world)
 }
 
