@@ -47,7 +47,7 @@ impl MemberSlots {
         let (kind, pid) = (first & 0xffff_ffff, i32::try_from(first >> 32).ok()?);
         let inode = number(16)?;
         let slot = MemberSlot { pid, start_ticks: number(8)?, inode: (kind == 2).then_some(inode) };
-        (is_sealed && kind != 0).then_some(slot)
+        (is_sealed && matches!(kind, 1 | 2)).then_some(slot)
     }
 
     fn sum(&self, at: usize) -> u64 {

@@ -140,7 +140,7 @@ impl MemberFile {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let file = dir.open_file(MEMBERS, flags)?;
         let why = |error| failed(dir, error);
-        file.write_all_at(&self.blocks(0, self.slots.len() + 1), 0).map_err(why)?;
+        file.write_all_at(&self.blocks(0, self.slots.len() + 2), 0).map_err(why)?;
         let inode = file.metadata().map_err(why)?.ino();
         self.note_written(inode);
         Ok(())
@@ -152,11 +152,14 @@ impl MemberFile {
         let file = dir.open_file(MEMBERS, OFlags::WRONLY)?;
         self.written = Some(Written { is_torn: true, ..written });
         let header = written.is_torn.then_some(0);
-        for (from, to) in pieces(header.into_iter().chain(self.changed.iter().map(|at| at + 1))) {
+        let slots = self.changed.iter().map(|place| place + 1);
+        let is_moved = written.is_torn || written.slots != self.slots.len();
+        let end = is_moved.then_some(self.slots.len() + 1);
+        for (from, to) in pieces(header.into_iter().chain(slots).chain(end)) {
             file.write_all_at(&self.blocks(from, to), slot::at(from)).map_err(why)?;
         }
         if written.is_torn || written.slots > self.slots.len() {
-            file.set_len(slot::at(self.slots.len() + 1)).map_err(why)?;
+            file.set_len(slot::at(self.slots.len() + 2)).map_err(why)?;
         }
         self.note_written(written.inode);
         Ok(())
@@ -167,11 +170,14 @@ impl MemberFile {
         self.changed.clear();
     }
 
-    /// The header is block 0, and each slot the block after its number.
+    /// The header is block 0, each slot the block after its number, and the end comes last.
     fn blocks(&self, from: usize, to: usize) -> Vec<u8> {
         let block = |block: usize| match block.checked_sub(1) {
             None => slot::header(self.seed, self.generation),
-            Some(place) => slot::slot(self.seed, place, self.slots[place].as_ref()),
+            Some(place) => match self.slots.get(place) {
+                Some(member) => slot::slot(self.seed, place, member.as_ref()),
+                None => slot::end(self.seed, place),
+            },
         };
         (from..to).flat_map(block).collect()
     }
@@ -189,7 +195,7 @@ fn find(dir: &Dir, written: Written) -> Result<Found> {
         return Ok(Found::Replaced);
     }
     let size = u64::try_from(stat.st_size).unwrap_or_default();
-    let left = slot::at(written.slots + 1);
+    let left = slot::at(written.slots + 2);
     let is_whole = if written.is_torn { size >= left } else { size == left };
     Ok(if is_whole { Found::Whole } else { Found::Resized })
 }

@@ -46,6 +46,8 @@ pub enum LostMembers {
     Header,
     /// So many slots are damaged.
     Slots(usize),
+    /// Its end is not there.
+    Cut,
     TooLong,
     Unreadable(StoreError),
 }
@@ -64,6 +66,7 @@ impl fmt::Display for LostMembers {
             LostMembers::Slots(count) => {
                 write!(f, "{count} of the members that were written down cannot be read")
             }
+            LostMembers::Cut => f.write_str("the file of its members was cut short"),
             LostMembers::TooLong => f.write_str("the file of its members is too long to be ours"),
             LostMembers::Unreadable(error) => error.fmt(f),
         }
@@ -83,9 +86,10 @@ pub(crate) fn read(dir: &Dir, record: &RecordFile) -> KnownMembers {
     known.lost = lost.filter(|lost| match lost {
         // A keeper that was killed before it had written the file, or the first bytes of it,
         // has not named it in the record.
-        LostMembers::Missing | LostMembers::Header | LostMembers::OtherGeneration(_) => {
-            record.has_members_file
-        }
+        LostMembers::Missing
+        | LostMembers::Header
+        | LostMembers::OtherGeneration(_)
+        | LostMembers::Cut => record.has_members_file,
         _ => true,
     });
     known
@@ -116,18 +120,18 @@ fn read_file(
     let (mut next, mut damaged) = (0, 0);
     loop {
         let filled = fill(&mut file, &mut bytes).map_err(why)?;
-        // Half a slot at the end is one that was never written whole.
         let (slots, _) = bytes[..filled].as_chunks::<SLOT>();
         for bytes in slots {
             match slot::read_slot(seed, next, bytes) {
                 Slot::Free => {}
                 Slot::Member(member) => known.push(member),
                 Slot::Damaged => damaged += 1,
+                Slot::End => return Ok((damaged > 0).then_some(LostMembers::Slots(damaged))),
             }
             next += 1;
         }
         if filled < bytes.len() {
-            return Ok((damaged > 0).then_some(LostMembers::Slots(damaged)));
+            return Ok(Some(LostMembers::Cut));
         }
         if next >= MOST {
             return Ok(Some(LostMembers::TooLong));

@@ -15,6 +15,7 @@ const BODY: usize = 24;
 const FREE: u32 = 0;
 const WITHOUT_INODE: u32 = 1;
 const WITH_INODE: u32 = 2;
+const END: u32 = 3;
 
 pub type Bytes = [u8; SLOT];
 
@@ -101,11 +102,20 @@ pub fn slot(seed: Seed, slot: usize, member: Option<&Identity>) -> Bytes {
     seed.seal(at(slot + 1), bytes)
 }
 
+/// What comes behind the last slot: a file without it was cut short.
+pub fn end(seed: Seed, slots: usize) -> Bytes {
+    let mut bytes = [0; SLOT];
+    bytes[..4].copy_from_slice(&END.to_le_bytes());
+    seed.seal(at(slots + 1), bytes)
+}
+
 /// What stands in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
     Free,
     Member(Identity),
+    /// There are no further slots.
+    End,
     Damaged,
 }
 
@@ -116,6 +126,7 @@ pub fn read_slot(seed: Seed, slot: usize, bytes: &Bytes) -> Slot {
     let long = |at: usize| u64::from(number(bytes, at)) | u64::from(number(bytes, at + 4)) << 32;
     let inode = match number(bytes, 0) {
         FREE => return Slot::Free,
+        END => return Slot::End,
         WITHOUT_INODE => None,
         WITH_INODE => Some(long(16)),
         _ => return Slot::Damaged,
