@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::around::trace;
 use super::desk::{
-    QUIET, Said, Who, alive, all_clean, ask, ask_with, dir, expect_over, freeze, live_ids, lose,
-    proof, read_json, record, run_ids, say, start, tell, who,
+    QUIET, Said, Who, alive, all_clean, ask, ask_with, behead, dir, expect_over, freeze, live_ids,
+    lose, proof, read_json, record, run_ids, say, start, tell, who,
 };
 use crate::kit::{ANYWHERE, AS_ROOT, Cage, EVERYWHERE, Lines, Place, SOON, add};
 use crate::tools::collected;
@@ -40,6 +40,8 @@ pub fn register(registry: &mut Registry) {
     for (name, play) in [
         ("cgroup-without-a-keeper", cgroup_without_a_keeper as fn(&mut World, Place) -> Outcome),
         ("cgroup-of-another-state-directory", cgroup_of_another),
+        ("nothing-written-down", nothing_written_down),
+        ("of-a-later-version", of_a_later_version),
     ] {
         add(registry, &format!("vanished::{name}"), &AS_ROOT[..1], &[], play);
     }
@@ -52,6 +54,7 @@ pub fn register(registry: &mut Registry) {
         ("followed", followed),
         ("group-closed", group_closed),
         ("ended-without-a-place", ended_without_a_place),
+        ("a-directory-for-a-record", directory_for_a_record),
     ] {
         add(registry, &format!("vanished::{name}"), &ANYWHERE, &[], play);
     }
@@ -519,5 +522,56 @@ fn cgroup_of_another(world: &mut World, place: Place) -> Outcome {
     }
     let name = path.file_name().and_then(OsStr::to_str).context("its name")?;
     ensure!(name.len() == format!("fullstop-{id}-01234567").len(), "it was called {name}");
+    all_clean(world)
+}
+
+/// A run without record and spec was not simply never born: its cgroup tells, and ends it.
+fn nothing_written_down(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", &format!("trap '' HUP; {QUIET}")])?;
+    let other = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    for name in ["record.json", "spec.json"] {
+        fs::remove_file(dir(world, &id).join(name)).context(name)?;
+    }
+    behead(&who)?;
+    ensure!(alive(&who.leader), "it died with its keeper");
+    say(world, place, &["stop", "--all"])?.expect(0)?;
+    ensure!(!alive(&who.leader), "all were said to be stopped, and it lives");
+    expect_over(world, &other, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// What a later fullstop has written is left alone, and not forgotten while it lives.
+fn of_a_later_version(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", &format!("trap '' HUP; {QUIET}")])?;
+    let who = who(world, &id)?;
+    let path = dir(world, &id).join("record.json");
+    let ours = fs::read_to_string(&path).context("record")?;
+    fs::write(&path, ours.replace("\"version\":1", "\"version\":99")).context("record")?;
+    behead(&who)?;
+    let said = say(world, place, &["rm", &id])?;
+    said.expect(125)?;
+    ensure!(said.err.contains("processes live in its cgroup"), "it said {:?}", said.err);
+    ensure!(alive(&who.leader) && run_ids(world) == [id.clone()], "it was not left alone");
+    fs::write(&path, ours).context("record")?;
+    say(world, place, &["sweep"])?.expect(0)?;
+    expect_over(world, &id, "keeper-died", proof(place))?;
+    all_clean(world)
+}
+
+/// Something that is no file stands where the record was: the end is written down all the
+/// same, and all of it can be removed.
+fn directory_for_a_record(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let record = dir(world, &id).join("record.json");
+    fs::remove_file(&record).context("record")?;
+    fs::create_dir_all(record.join("below")).context("record")?;
+    say(world, place, &["stop", &id])?.expect(0)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    say(world, place, &["rm", &id])?.expect(0)?;
+    ensure!(run_ids(world).is_empty(), "it is left");
     all_clean(world)
 }

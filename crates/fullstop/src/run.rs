@@ -10,7 +10,7 @@ use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Reason, Stream};
-use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, sweep_one};
+use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, living_cgroup, sweep_one};
 use fullstop_store::format::{RecordFile, SpecFile};
 use fullstop_store::{Extent, Request, Standing, Store, Whereabouts};
 use std::os::unix::net::UnixStream;
@@ -221,7 +221,16 @@ impl Run {
                 Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
                     return Err(Error::LostElsewhere { id: self.id.clone(), whereabouts });
                 }
-                Some(Found::LeftAlone { .. }) => store.put_away(&self.id)?,
+                Some(Found::LeftAlone { .. }) => match living_cgroup(store, &self.id) {
+                    Some(cgroup) => {
+                        return Err(Error::Unfit(format!(
+                            "run {} is lost, and processes live in its cgroup {}",
+                            self.id,
+                            cgroup.display()
+                        )));
+                    }
+                    None => store.put_away(&self.id)?,
+                },
                 _ => {}
             }
             // There was only the listing.

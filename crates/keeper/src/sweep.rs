@@ -14,7 +14,7 @@ pub use passing::{
 
 use crate::ledger::unix_ms;
 use crate::spec::MARKER;
-use fullstop_cage::linux::{Clues, Held, Marked, Remains, last_born, members, now};
+use fullstop_cage::linux::{Clues, Held, Marked, Remains, inside, last_born, members, now, probe};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
@@ -26,7 +26,7 @@ use fullstop_store::{
 use serde::Serialize;
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -135,16 +135,40 @@ pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
     match store.take_over(id) {
         Err(error) => swept(Found::left(&error)),
         Ok(None) => None,
-        Ok(Some(run)) if run.is_stillborn() => {
-            if mode != Mode::DryRun {
-                run.abandon();
-            }
-            swept(Found::PutAway)
-        }
+        Ok(Some(run)) if run.is_stillborn() => swept(undo_birth(store, run, mode)),
         Ok(Some(run)) => {
             swept(Lost::read(run).map_or_else(|why| Found::left(&why), |lost| lost.end(mode)))
         }
     }
+}
+
+/// Puts away a run of which nothing is written down. Its cgroup is made after its spec, so
+/// that one with processes in it is not that of a birth: both files were removed, and the run
+/// is ended by the cgroup that carries its tag.
+fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> Found {
+    if let Some(cgroup) = living_cgroup(store, run.id()) {
+        if mode == Mode::DryRun {
+            return Found::WouldEnd { alive: inside(&cgroup).len() };
+        }
+        if !kill_all(&cgroup) {
+            let cgroup = cgroup.display();
+            return Found::left(&format!(
+                "its record and its spec are gone, and processes live in its cgroup {cgroup}"
+            ));
+        }
+        Remains::new(Some(&cgroup), Clues::default()).remove_if_empty();
+    }
+    if mode != Mode::DryRun {
+        run.abandon();
+    }
+    Found::PutAway
+}
+
+/// The cgroup beneath our own that carries the tag of this run, if processes live in it;
+/// whatever is written down of the run.
+pub fn living_cgroup(store: &Store, id: &Id) -> Option<PathBuf> {
+    let path = probe::own_cgroup()?.join(Tag::new(id, store.path()).cgroup());
+    probe::is_populated(&path).then_some(path)
 }
 
 /// Whoever was killed counts until it is dead, though nothing leads to it any more: its
@@ -168,7 +192,10 @@ fn own_cgroup(record: &RecordFile) -> Option<&Path> {
 /// Kills everybody in a run's cgroup, whoever looks after it. Returns whether there is
 /// such a cgroup, and nobody is left in it.
 pub fn kill_cgroup(record: &RecordFile) -> bool {
-    let Some(path) = own_cgroup(record).filter(|path| path.exists()) else { return false };
+    own_cgroup(record).filter(|path| path.exists()).is_some_and(kill_all)
+}
+
+fn kill_all(path: &Path) -> bool {
     let remains = Remains::new(Some(path), Clues::default());
     let until = now() + passing::PATIENCE;
     loop {

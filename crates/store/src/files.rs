@@ -73,8 +73,13 @@ impl Dir {
     pub fn replace(&self, name: &str, value: &impl Serialize) -> Result<()> {
         let new = format!("{name}.new");
         let written = self.write_new(&new, value).and_then(|()| {
-            renameat(&self.fd, new.as_str(), &self.fd, name)
-                .map_err(|errno| StoreError::io("replace", &self.path.join(name), errno))
+            match renameat(&self.fd, new.as_str(), &self.fd, name) {
+                // Of something that is no file only its name is in the way.
+                Err(Errno::ISDIR) => renameat(&self.fd, name, &self.fd, format!("{name}.strange"))
+                    .and_then(|()| renameat(&self.fd, new.as_str(), &self.fd, name)),
+                renamed => renamed,
+            }
+            .map_err(|errno| StoreError::io("replace", &self.path.join(name), errno))
         });
         // A full disk is not filled further by our own leavings.
         written.inspect_err(|_| drop(self.remove(&new)))
@@ -98,7 +103,12 @@ impl Dir {
         }
         let path = || self.path.join(name);
         let file = self.open_file(name, OFlags::RDONLY)?;
-        let text = read_whole(&file).map_err(|errno| StoreError::io("read", &path(), errno))?;
+        let text = read_whole(&file).map_err(|errno| match errno {
+            Errno::FBIG => {
+                StoreError::Damaged { path: path(), why: "it is too long to be ours".to_owned() }
+            }
+            errno => StoreError::io("read", &path(), errno),
+        })?;
         let damaged =
             |error: serde_json::Error| StoreError::Damaged { path: path(), why: error.to_string() };
         let Versioned { version } = serde_json::from_slice(&text).map_err(damaged)?;
@@ -120,6 +130,22 @@ impl Dir {
         match unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
             Err(errno) => Err(StoreError::io("remove", &self.path.join(name), errno)),
+        }
+    }
+
+    /// The same for what may be a directory, which is none of ours.
+    pub fn remove_whole(&self, name: &str) -> Result<()> {
+        match self.remove(name) {
+            Err(StoreError::Io { what, path, source })
+                if source.kind() == std::io::ErrorKind::IsADirectory =>
+            {
+                std::fs::remove_dir_all(&path).map_err(|source| StoreError::Io {
+                    what,
+                    path,
+                    source,
+                })
+            }
+            other => other,
         }
     }
 
@@ -155,13 +181,18 @@ impl Dir {
 }
 
 /// Reads a small file in one call where it can: what is whole ends with a line, so that a
-/// short read that ends with one needs no second read to know the end.
+/// short read that ends with one needs no second read to know the end. FBIG, if it is longer
+/// than anything of ours: an environment is the longest part, and the kernel bounds that.
 fn read_whole(file: &File) -> rustix::io::Result<Vec<u8>> {
     const ROOM: usize = 8 * 1024;
+    const LONGEST: usize = 64 * 1024 * 1024;
     let mut text = Vec::with_capacity(ROOM);
     loop {
         if text.len() == text.capacity() {
             text.reserve(text.len());
+        }
+        if text.len() > LONGEST {
+            return Err(Errno::FBIG);
         }
         let room = text.capacity() - text.len();
         let length = match rustix::io::read(file, rustix::buffer::spare_capacity(&mut text)) {

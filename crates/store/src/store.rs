@@ -413,7 +413,7 @@ impl Store {
         }
         let record = self.record(id).ok();
         for name in dir.names()?.iter().filter(|name| *name != LOCK) {
-            dir.remove(name)?;
+            dir.remove_whole(name)?;
         }
         dir.remove(LOCK)?;
         match unlinkat(&self.root.fd, format!("runs/{id}").as_str(), AtFlags::REMOVEDIR) {
