@@ -358,7 +358,7 @@ fn others(world: &mut World, place: Place) -> Outcome {
         expect_told(&say(world, place, words)?, 2).context(words.join(" "))?;
     }
     let said = say(world, place, &["group", "close", "plan"])?;
-    ensure!(said.ended != arena::Ended::Code(0), "a group is closed over the lost: {said:?}");
+    said.expect(120).context("a group is closed over the lost")?;
     let found = say(world, place, &["doctor", "--json"])?.json()?;
     let all = found["findings"].as_array().context("no findings")?;
     let told = all.iter().find(|one| one["name"] == "elsewhere").context("it is not told")?;

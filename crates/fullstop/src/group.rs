@@ -1,6 +1,6 @@
 //! Groups: named sets of runs that can be closed as a whole.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::stop::Progress;
@@ -9,6 +9,7 @@ use fullstop_core::report::Report;
 use fullstop_core::words::Reason;
 use fullstop_store::{GroupName, Standing};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -59,13 +60,13 @@ pub struct GroupReport {
     pub reports: Vec<Report>,
     /// What went wrong with others, or with the group itself.
     pub errors: Vec<String>,
-    /// Those among the others that may live on: nothing was proven in time.
+    /// Those among the others that may live on: nothing is proven of them.
     pub may_live_on: Vec<Id>,
 }
 
 impl GroupReport {
     /// Every member that was met is proven dead. One that is stuck, or was released, is not, nor
-    /// is one that did not end in time.
+    /// is one whose stop has failed.
     ///
     /// ```
     /// use fullstop::{GroupReport, Report, Verdict};
@@ -191,7 +192,7 @@ impl Group {
         }
     }
 
-    /// All side by side.
+    /// All side by side. A member counts as living until its own stop has said otherwise.
     async fn stop_members(
         &self,
         members: Vec<Run>,
@@ -201,17 +202,18 @@ impl Group {
     ) {
         let (teller, mut told) = mpsc::unbounded_channel();
         let mut stops = JoinSet::new();
+        let mut unproven: BTreeSet<Id> = members.iter().map(|run| run.id().clone()).collect();
         for run in members {
             let teller = teller.clone();
             stops.spawn(async move {
-                let id = run.id();
+                let id = run.id().clone();
                 let tell = |progress| drop(teller.send((id.clone(), progress)));
-                match run.stop_for(reason, tell).await {
+                let stopped = match run.stop_for(reason, tell).await {
                     // It saw the close, and left no trace.
                     Err(_) if run.is_gone().unwrap_or(false) => Ok(None),
-                    Err(error) => Err((id.clone(), error)),
-                    Ok(report) => Ok(Some(report)),
-                }
+                    stopped => stopped.map(Some),
+                };
+                (id, stopped)
             });
         }
         drop(teller);
@@ -221,17 +223,21 @@ impl Group {
         }
         while let Some(stopped) = stops.join_next().await {
             match stopped {
-                Ok(Ok(report)) => whole.reports.extend(report),
-                Ok(Err((id, why))) => {
-                    whole.errors.push(format!("{id}: {why}"));
-                    whole.may_live_on.extend(matches!(why, Error::TimedOut(_)).then_some(id));
+                Ok((id, Ok(report))) => {
+                    unproven.remove(&id);
+                    whole.reports.extend(report);
                 }
+                Ok((id, Err(why))) => whole.errors.push(format!("{id}: {why}")),
                 Err(error) => whole.errors.push(error.to_string()),
             }
         }
+        whole.may_live_on.extend(unproven);
     }
 
     pub(crate) fn forget_if_empty(&self) -> Result<()> {
         Ok(self.name.forget_if_empty(self.runs.store().root())?)
     }
 }
+
+#[cfg(test)]
+mod tests;
