@@ -4,7 +4,7 @@
 //! and reads only the files of the runs that a notice names, so that following costs
 //! nothing while nothing happens, however many runs have ended.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::readable::readable;
 use crate::runs::Runs;
 use fullstop_cage::linux::FileChanges;
@@ -205,7 +205,9 @@ fn read(runs: &Runs, offsets: &mut HashMap<Id, u64>, ids: &[Id]) -> Vec<Event> {
                 offsets.insert(id.clone(), next);
             }
             // A run that was removed meanwhile has no more events.
-            Err(_) => drop(offsets.remove(id)),
+            Err(Error::Store(error)) if error.is_missing() => drop(offsets.remove(id)),
+            // What cannot be read now is read from there on next time.
+            Err(_) => {}
         }
     }
     new.sort_by_key(|event| event.at);

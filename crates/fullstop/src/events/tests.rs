@@ -158,3 +158,26 @@ fn it_waits_for_the_journal_and_naps_only_in_a_storm() {
     assert_eq!(look(&mut events), [0; 0]);
     assert!(is_waiting(&events), "after a look that found nothing");
 }
+
+/// Only a run that is gone has no more events: what cannot be read for a while is read on
+/// from where it was.
+#[test]
+fn what_cannot_be_read_for_a_while_is_not_told_again() {
+    let place = Place::new("unread");
+    place.happens(1, 1, true);
+    let mut events = place.runs.follow_events(&[]);
+    assert_eq!(look(&mut events), [1]);
+    let file = place.path.join(format!("runs/{}/events.jsonl", id(1)));
+    let aside = file.with_extension("aside");
+    fs::rename(&file, &aside).expect("put aside");
+    fs::create_dir(&file).expect("nothing to read");
+    place.happens(2, 2, true);
+    events.looked_at_all = Instant::now().checked_sub(LOOK_ANYWAY).expect("an old machine");
+    events.unfinished.insert(id(1));
+    assert!(place.runs.events(&id(1), 0).is_err(), "it can be read");
+    assert_eq!(look(&mut events), [2]);
+    fs::remove_dir(&file).expect("removed");
+    fs::rename(&aside, &file).expect("put back");
+    place.happens(1, 3, true);
+    assert_eq!(look(&mut events), [3]);
+}
