@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// waits for a processor does not count. What is there after that is no such keeper.
 const LEAVING: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// However starved everybody is, nobody is waited for longer than this.
+/// The longest wait, however busy the machine is.
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// A run that lives, and is not among the unfinished of this state directory.
@@ -124,7 +124,7 @@ impl Runs {
 }
 
 /// The cgroups in this place whose names tell their run and its state directory.
-pub(crate) fn tagged(place: &Path) -> Result<Vec<(Tag, PathBuf)>> {
+fn tagged(place: &Path) -> Result<Vec<(Tag, PathBuf)>> {
     let named = |entry: io::Result<std::fs::DirEntry>| {
         let entry = entry?;
         let (_, tag) = entry.file_name().to_str().and_then(Tag::of_cgroup).unzip();

@@ -14,7 +14,7 @@ pub const GUARD: &str = "fullstop-guard";
 pub const KEEPER: &str = "fullstop-keeper";
 /// The process that stays in front of a guard.
 pub const FRONT: &str = "fullstop-front";
-/// A guard's child that ends what nobody looks after.
+/// A guard's child that ends lost runs.
 pub const SWEEP: &str = "fullstop-sweep";
 
 /// Takes the name, in `comm` and on the command line.

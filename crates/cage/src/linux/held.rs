@@ -143,7 +143,7 @@ impl Held {
         self.stat().is_some_and(|stat| stat.is_stopped())
     }
 
-    /// See [`inode`].
+    /// The inode in pidfs, which no other process of this boot ever gets (kernel 6.9+).
     pub fn inode(&self) -> Option<u64> {
         self.pidfd().and_then(inode_of)
     }

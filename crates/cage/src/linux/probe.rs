@@ -255,7 +255,7 @@ fn make(site: &Site) -> io::Result<Cgroup> {
     let mut made = Err(io::ErrorKind::AlreadyExists.into());
     for _ in 0..TRIES {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // No run has such a name: ids hold no dash.
+        // No run has such a name: `doctor` is no id.
         let name = format!("fullstop-doctor-{}-{}", std::process::id(), now.as_nanos());
         made = Cgroup::make(&site.child(name.as_ref()));
         if !matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists) {

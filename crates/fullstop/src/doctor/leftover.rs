@@ -1,4 +1,4 @@
-//! Cgroups that nobody needs any more, and runs that nobody finds any more.
+//! Empty cgroups of runs that are over, and live runs that are not listed.
 
 use super::finding::{Area, Finding};
 use super::records::names;
