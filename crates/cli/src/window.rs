@@ -76,7 +76,7 @@ fn watched_parent(policy: HostPolicy) -> Result<Option<OwnedFd>, Fail> {
 /// The report is told a moment before keeper and guard are gone themselves.
 pub fn let_go(run: &Run, report: &Report) {
     const PATIENCE: Duration = Duration::from_secs(1);
-    if report.proof.is_some() {
+    if report.is_proven() {
         let _ = blocking::wait(run.wait_for(Some(PATIENCE)));
     }
 }

@@ -1,6 +1,6 @@
 //! The next generation of a run: what it needs is looked at while the last one lives.
 
-use crate::command::commission_run;
+use crate::command::{ask, commission_run};
 use crate::error::{Error, Result};
 use crate::host::Recruit;
 use crate::run::Run;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub(crate) async fn restart(run: &Run) -> Result<Run> {
     let needs = Needs::take(run).map_err(|why| Error::LeftAlone(Box::new(why)))?;
     let report = run.stop().await?;
-    if report.proof.is_none() {
+    if !report.is_proven() {
         let why = format!("run {} is {}; it is not started again", run.id(), report.state);
         return Err(Error::Unfit(why));
     }
@@ -39,9 +39,8 @@ impl Needs {
         let (runs, spec) = (run.runs(), run.spec()?);
         check_place(&spec)?;
         let group: Option<GroupName> = spec.group.as_deref().map(str::parse).transpose()?;
-        let asked = group.map(|group| group.ask(runs.store().root()));
         Ok(Needs {
-            asked: asked.transpose()?,
+            asked: ask(group.as_ref(), runs.store())?,
             secrets: read_again(&spec)?,
             room: runs.store().reserve(run.id())?,
             recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()))?,

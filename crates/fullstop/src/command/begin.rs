@@ -122,7 +122,7 @@ impl Command {
 
 /// What the group is now, before anything takes time: a start that comes to its birth late
 /// must notice that the group was closed since.
-fn ask(group: Option<&GroupName>, store: &Store) -> Result<Option<Asked>> {
+pub(crate) fn ask(group: Option<&GroupName>, store: &Store) -> Result<Option<Asked>> {
     Ok(group.map(|group| group.ask(store.root())).transpose()?)
 }
 

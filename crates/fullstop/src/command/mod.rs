@@ -4,7 +4,7 @@ mod begin;
 mod build;
 mod streams;
 
-pub(crate) use begin::commission_run;
+pub(crate) use begin::{ask, commission_run};
 
 use crate::error::{Error, Result};
 use crate::runs::Runs;

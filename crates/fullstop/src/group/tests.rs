@@ -19,7 +19,7 @@ fn a_stop_that_fails_proves_nothing() {
     let group = runs.group("plan").expect("a name");
     for report in [crate::blocking::wait(group.stop()), crate::blocking::wait(group.close())] {
         let report = report.expect("a report");
-        assert_eq!(report.may_live_on, [id.clone()], "{report:?}");
+        assert_eq!(report.may_live_on, std::slice::from_ref(&id), "{report:?}");
         assert!(report.errors.len() == 1 && !report.is_proven(), "{report:?}");
     }
     fs::remove_dir_all(&path).expect("removed");
