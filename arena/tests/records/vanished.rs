@@ -399,7 +399,8 @@ fn group_closed(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &options, &["sh", "-c", &deaf])?;
     let who = who(world, &id)?;
     remove(&world.state())?;
-    tell(world, place, &["group", "close", "plan"])?;
+    let said = say(world, place, &["group", "close", "plan"])?;
+    said.expect_one_line(120, &id)?;
     ensure!(alive(&who.leader), "it could not be found, and was stopped");
     awake(&who.keeper, "did not stop", || !alive(&who.leader))?;
     ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
@@ -438,7 +439,14 @@ fn expect_named(world: &mut World, place: Place, id: &str, whom: &str) -> Outcom
     let ps = say(world, place, &["ps", "--json"])?;
     ps.expect(0)?;
     ensure!(ps.out == "[]\n" && names(&ps.err), "ps: {ps:?}");
-    for words in [&["stop", "--all"][..], &["kill", "--all", "--no-wait"]] {
+    for words in [
+        &["stop", "--all"][..],
+        &["kill", "--all", "--no-wait"],
+        &["stop", "--group", "plan"],
+        &["group", "stop", "plan"],
+        &["group", "close", "other"],
+        &["group", "close", "other", "--json"],
+    ] {
         let said = say(world, place, words)?;
         said.expect_one_line(120, id)?;
         ensure!(names(&said.err), "{words:?}: {said:?}");

@@ -27,9 +27,7 @@ pub fn ps(options: &PsOptions) -> Result<(), Fail> {
             }
             Form::Table => print(&rows(&listed))?,
         }
-        if runs.live_ids()?.is_empty() {
-            name_unlisted(&runs)?;
-        }
+        name_unlisted(&runs)?;
         if !options.watch {
             return Ok(());
         }

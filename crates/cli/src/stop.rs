@@ -20,8 +20,8 @@ pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
     prepare_for_many();
     let runs = Runs::open()?;
     let (meant, unknown) = meant(&runs, &options.which)?;
-    if meant.is_empty() && options.which == Which::All {
-        return if name_unlisted(&runs)? { Err(Fail::silent(STUCK)) } else { Ok(()) };
+    if meant.is_empty() && !matches!(options.which, Which::Ids(_)) {
+        return nothing_meant(&runs);
     }
     let ended =
         if options.wait { follow(meant, order, options)? } else { ask(meant, order, options)? };
@@ -46,9 +46,17 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
     }
 }
 
-/// Where nothing is listed, all may be well, or the list was removed. Names the runs that
-/// live and are not listed; whether there is any.
+/// No run was meant by `--all` or a group: that is fine, unless one lives that is not listed.
+fn nothing_meant(runs: &Runs) -> Result<(), Fail> {
+    if name_unlisted(runs)? { Err(Fail::silent(STUCK)) } else { Ok(()) }
+}
+
+/// Where nothing is listed, all may be well, or the list was removed. Names there the runs
+/// that live and are not listed; whether there is any.
 pub fn name_unlisted(runs: &Runs) -> Result<bool, Fail> {
+    if !runs.live_ids()?.is_empty() {
+        return Ok(false);
+    }
     let found = runs.unlisted()?;
     for run in &found {
         complain(format!("{run}; {}", run.next()));
@@ -187,7 +195,7 @@ fn name_survivors(report: &Report) {
     }
 }
 
-pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
+pub fn group(runs: &Runs, report: &GroupReport, as_json: bool) -> Result<(), Fail> {
     if as_json {
         tell_json(report);
     } else {
@@ -200,6 +208,7 @@ pub fn group(report: &GroupReport, as_json: bool) -> Result<(), Fail> {
     match report {
         report if !report.is_proven() => Err(Fail::silent(STUCK)),
         report if !report.is_clean() => Err(Fail::silent(FAILED)),
+        report if report.reports.is_empty() => nothing_meant(runs),
         _ => Ok(()),
     }
 }

@@ -114,13 +114,13 @@ pub fn group(call: &GroupCall) -> Result<(), Fail> {
             prepare_for_many();
             let group = runs.group(name)?;
             let stopped = group.stop_with(|id, progress| stop::going_around(id, &progress));
-            stop::group(&blocking::wait(stopped)?, *json)
+            stop::group(&runs, &blocking::wait(stopped)?, *json)
         }
         GroupCall::Close { name, json } => {
             prepare_for_many();
             let group = runs.group(name)?;
             let closed = group.close_with(|id, progress| stop::going_around(id, &progress));
-            stop::group(&blocking::wait(closed)?, *json)
+            stop::group(&runs, &blocking::wait(closed)?, *json)
         }
         GroupCall::Open { name, json } => {
             let group = runs.group(name)?;
