@@ -17,6 +17,7 @@ pub fn register(registry: &mut Registry) {
     for (name, play) in [
         ("id-untold", id_untold as fn(&mut World, Place) -> Outcome),
         ("end-untold", end_untold),
+        ("sweep-untold", sweep_untold),
         ("not-utf-8", not_utf8),
     ] {
         add(registry, &format!("scarce::{name}"), &EVERYWHERE, &[], play);
@@ -77,6 +78,23 @@ fn end_untold(world: &mut World, place: Place) -> Outcome {
                 ensure!(!alive(&leader), "{id} lives");
                 ensure!(said.err.contains(&id), "the end of {id} was not told: {:?}", said.err);
             }
+        }
+    }
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// What a sweep has killed is told, on stderr if need be, and the status is that of the sweep.
+fn sweep_untold(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    for broken in [false, true] {
+        for words in [&["sweep"][..], &["sweep", "--json"]] {
+            let id = start(world, place, &[], &["sh", "-c", "read gone < never"])?;
+            let leader = lose(world, &id)?.leader;
+            let said = say_to_nobody(world, place, words, broken)?;
+            said.expect(0)?;
+            ensure!(!alive(&leader), "{id} lives");
+            ensure!(said.err.contains(&id), "the end of {id} was not told: {:?}", said.err);
         }
     }
     nobody(world)?;

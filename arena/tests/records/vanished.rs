@@ -27,6 +27,7 @@ const PLAIN: [Place; 1] = [Place { cage: Cage::Tree, user: User::Plain }];
 pub fn register(registry: &mut Registry) {
     add(registry, "vanished::damaged-record", &EVERYWHERE, &[], damaged_record);
     add(registry, "vanished::unreadable", &PLAIN, &[], unreadable);
+    add(registry, "vanished::untidied", &PLAIN, &[], untidied);
     for (name, play) in [
         ("state-directory", state_directory as fn(&mut World, Place) -> Outcome),
         ("state-directory-of-run", state_directory_of_run),
@@ -92,7 +93,11 @@ fn damaged_record(world: &mut World, place: Place) -> Outcome {
 
 /// Closes a directory to everybody, as long as that is done.
 fn closed<T>(path: &Path, act: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    fs::set_permissions(path, Permissions::from_mode(0o000)).context("close it")?;
+    with_mode(0o000, path, act)
+}
+
+fn with_mode<T>(mode: u32, path: &Path, act: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    fs::set_permissions(path, Permissions::from_mode(mode)).context("close it")?;
     let done = act();
     fs::set_permissions(path, Permissions::from_mode(0o700)).context("open it again")?;
     done
@@ -131,6 +136,27 @@ fn unreadable(world: &mut World, place: Place) -> Outcome {
     ensure!(alive(&leader) && live_ids(world) == [id.clone()], "it was hurt");
     say(world, place, &["stop", &id])?.expect(0)?;
     expect_over(world, &id, "stopped", proof(place))?;
+    // What is over can be removed, and nothing was: a prune that cannot list looks first.
+    with_mode(0o300, &state.join("live"), || {
+        say(world, place, &["prune"])?.expect_one_line(125, "live")
+    })?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// What a sweep has killed is told, also if it cannot tidy up afterwards.
+fn untidied(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = lose(world, &id)?;
+    let runs = world.state().join("runs");
+    with_mode(0o300, &runs, || {
+        let said = say(world, place, &["sweep"])?;
+        said.expect(0)?;
+        ensure!(said.out.contains(&id) && said.out.contains("ended"), "it said {said:?}");
+        ensure!(!alive(&who.leader), "it lives");
+        Ok(())
+    })?;
     all_clean(world)
 }
 

@@ -31,8 +31,9 @@ pub fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
 pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
     let (older, keep) = (options.older.unwrap_or(Duration::ZERO), options.keep.unwrap_or(0));
     let runs = Runs::open()?;
-    let pruned = runs.prune(older, keep, options.dry_run)?;
+    // Looked for first: what fails after a removal would keep it from being told.
     let elsewhere: Vec<Id> = runs.elsewhere()?.into_iter().map(|lost| lost.id).collect();
+    let pruned = runs.prune(older, keep, options.dry_run)?;
     if options.json {
         let runs = pruned.runs_left.iter();
         let runs = runs.map(|(id, why)| value!({ "id": id, "why": why.to_string() }));
@@ -60,17 +61,18 @@ pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let swept = if dry_run { runs.sweep_dry()? } else { runs.sweep()? };
     let emptied = if dry_run { Vec::new() } else { runs.remove_empty_cgroups() };
-    let unlisted = runs.unlisted()?;
+    let looked = runs.unlisted();
+    let unlisted = looked.as_deref().unwrap_or_default();
     if as_json {
         let unlisted = unlisted.iter().map(as_swept);
         let all: Vec<_> = swept.iter().map(|swept| value!(swept)).chain(unlisted).collect();
-        json(&all)?;
-    } else if swept.is_empty() && emptied.is_empty() && unlisted.is_empty() {
-        print("nothing to sweep\n")?;
+        tell_json(&all);
     } else {
-        print(&swept.iter().map(line).collect::<String>())?;
-        lines(unlisted.iter().map(|run| format!("{run}; {}", run.next())))?;
-        lines(emptied.iter().map(|path| format!("removed the empty cgroup {}", path.display())))?;
+        let unlisted = unlisted.iter().map(|run| format!("{run}; {}\n", run.next()));
+        let emptied =
+            emptied.iter().map(|path| format!("removed the empty cgroup {}\n", path.display()));
+        let text: String = swept.iter().map(line).chain(unlisted).chain(emptied).collect();
+        tell(if text.is_empty() && looked.is_ok() { "nothing to sweep\n" } else { &text });
     }
     let is_elsewhere =
         |swept: &&Swept| matches!(swept.found, Found::LeftAlone { elsewhere: Some(_), .. });
@@ -79,6 +81,9 @@ pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
         complain(hint(elsewhere));
     }
     let stuck = swept.iter().any(|swept| matches!(swept.found, Found::Stuck { .. }));
+    // What was swept is told by now, also where the look for others has failed.
+    let status = if stuck { STUCK } else { FAILED };
+    let unlisted = looked.map_err(|error| Fail { why: error.to_string(), status })?;
     if stuck || !unlisted.is_empty() { Err(Fail::silent(STUCK)) } else { Ok(()) }
 }
 
