@@ -1,8 +1,9 @@
 //! `rm --forget` and `prune --forget`: lost runs that cannot be judged from here.
 
+use crate::each::each;
 use crate::fail::{FAILED, Fail, complain};
 use crate::print::{tell, tell_json};
-use fullstop::{Id, Run, Runs};
+use fullstop::{Id, Runs};
 use serde_json::json as value;
 
 /// What a command that passes over such runs says: what they are, and the line that forgets
@@ -20,19 +21,17 @@ pub fn hint(count: usize) -> String {
 
 /// `rm --forget`.
 pub fn some(words: &[String], as_json: bool) -> Result<(), Fail> {
-    let runs = Runs::open()?;
-    let mut failed = None;
-    for word in words {
-        match runs.find(word).and_then(|run| run.forget().map(|_| run)) {
-            Ok(run) if as_json => tell_json(&value!({ "id": run.id(), "forgotten": true })),
-            Ok(_) => {}
-            Err(error) => {
-                complain(error);
-                failed = Some(Fail::silent(FAILED));
+    each(
+        words,
+        |_| FAILED,
+        |run| {
+            run.forget()?;
+            if as_json {
+                tell_json(&value!({ "id": run.id(), "forgotten": true }));
             }
-        }
-    }
-    failed.map_or(Ok(()), Err)
+            Ok(())
+        },
+    )
 }
 
 /// `prune --forget`: all of them. Runs that have ended are not touched.
@@ -40,9 +39,9 @@ pub fn all(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let (mut forgotten, mut failed): (Vec<Id>, _) = (Vec::new(), None);
     for lost in runs.elsewhere()? {
-        let run = runs.find(lost.id.as_str())?;
-        match if dry_run { Run::is_forgettable(&run) } else { Run::forget(&run) } {
-            Ok(whereabouts) => {
+        match runs.forget(&lost.id, dry_run) {
+            Ok(None) => {}
+            Ok(Some(whereabouts)) => {
                 if !as_json {
                     let verb = if dry_run { "would be forgotten" } else { "forgotten" };
                     let name = lost.name.map(|name| format!(" {name}")).unwrap_or_default();

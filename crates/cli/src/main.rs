@@ -5,6 +5,7 @@
 mod attach;
 mod demo;
 mod doctor;
+mod each;
 mod fail;
 mod following;
 mod forget;

@@ -1,9 +1,10 @@
 //! `start` and `restart`: runs in the background.
 
+use crate::each::each;
 use crate::fail::{Fail, complain};
 use crate::print::{json_line, tell, tell_json, try_print};
 use crate::run::command;
-use fullstop::{Command, Run, Runs, blocking};
+use fullstop::{Command, Error, Run, blocking};
 use fullstop_cli::args::{StartOptions, WaitReady};
 use std::ffi::OsStr;
 
@@ -53,21 +54,14 @@ fn taken_back(run: &Run, fail: &Fail) -> Fail {
 }
 
 pub fn restart(ids: &[String], as_json: bool) -> Result<(), Fail> {
-    let runs = Runs::open()?;
-    let mut failed = None;
-    for id in ids {
-        let restarted = runs.find(id).and_then(|run| blocking::wait(run.restart()));
-        match restarted {
-            Ok(run) if as_json => tell_status(&run),
-            Ok(run) => {
-                let generation = run.generation().unwrap_or_default();
-                tell(&format!("{} generation {generation}\n", run.id()));
-            }
-            Err(error) => {
-                complain(format!("{id}: {error}"));
-                failed = Some(Fail::silent(error.status()));
-            }
+    each(ids, Error::status, |run| {
+        let run = blocking::wait(run.restart())?;
+        if as_json {
+            tell_status(&run);
+        } else {
+            let generation = run.generation().unwrap_or_default();
+            tell(&format!("{} generation {generation}\n", run.id()));
         }
-    }
-    failed.map_or(Ok(()), Err)
+        Ok(())
+    })
 }

@@ -1,5 +1,6 @@
 //! `rm`, `prune`, `sweep` and the listing of groups.
 
+use crate::each::each;
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::forget::hint;
 use crate::print::{json, lines, print, tell, tell_json, width};
@@ -12,19 +13,17 @@ use serde_json::{Value, json as value};
 use std::time::Duration;
 
 pub fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
-    let runs = Runs::open()?;
-    let mut failed = None;
-    for id in ids {
-        match runs.find(id).and_then(|run| run.remove().map(|()| run)) {
-            Ok(run) if as_json => tell_json(&value!({ "id": run.id(), "removed": true })),
-            Ok(_) => {}
-            Err(error) => {
-                complain(error);
-                failed = Some(Fail::silent(FAILED));
+    each(
+        ids,
+        |_| FAILED,
+        |run| {
+            run.remove()?;
+            if as_json {
+                tell_json(&value!({ "id": run.id(), "removed": true }));
             }
-        }
-    }
-    failed.map_or(Ok(()), Err)
+            Ok(())
+        },
+    )
 }
 
 /// Without a word on age or number everything that is over goes.

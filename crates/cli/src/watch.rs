@@ -1,5 +1,6 @@
 //! `wait`, `events` and `signal`.
 
+use crate::each::each;
 use crate::fail::{FAILED, Fail, complain};
 use crate::following;
 use crate::print::{exit, json, json_line, print, tell_json};
@@ -57,22 +58,17 @@ pub fn status_of(report: &Report) -> u8 {
 }
 
 pub fn signal(signal: Signal, ids: &[String], as_json: bool) -> Result<(), Fail> {
-    let runs = Runs::open()?;
-    let mut failed = None;
-    for id in ids {
-        let send = |run: Run| blocking::wait(run.signal(signal)).map(|()| run);
-        match runs.find(id).and_then(send) {
-            Ok(run) if as_json => {
+    each(
+        ids,
+        |_| FAILED,
+        |run| {
+            blocking::wait(run.signal(signal))?;
+            if as_json {
                 tell_json(&value!({ "id": run.id(), "signal": signal, "accepted": true }));
             }
-            Ok(_) => {}
-            Err(error) => {
-                complain(format!("{id}: {error}"));
-                failed = Some(Fail::silent(FAILED));
-            }
-        }
-    }
-    failed.map_or(Ok(()), Err)
+            Ok(())
+        },
+    )
 }
 
 /// The events of some runs or of all, in order of time.

@@ -9,7 +9,7 @@ use crate::status::Status;
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Elsewhere, Mode, Swept};
 use fullstop_store::format::Event;
-use fullstop_store::{GroupName, Standing, Store, StoreError};
+use fullstop_store::{GroupName, Standing, Store, StoreError, Whereabouts};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -149,16 +149,12 @@ impl Runs {
         Ok(swept)
     }
 
-    /// As [`Runs::sweep`], on the way to something else: no more than
-    /// [`Runs::MOST_LOOKS`] unfinished runs are looked at, what does not die at once is
-    /// left for later, and nothing is said.
+    /// As [`Runs::sweep`], on the way to something else: no more than 32 unfinished runs
+    /// are looked at, others each time, what does not die at once is left for later, and
+    /// nothing is said.
     pub fn sweep_in_passing(&self) {
         sweep::sweep_in_passing(&self.store);
     }
-
-    /// How many unfinished runs are looked at in passing. Of more than these, others are
-    /// looked at each time.
-    pub const MOST_LOOKS: usize = sweep::MOST_LOOKS;
 
     /// The lost runs that belong to another machine or pid namespace, usually of a
     /// container that is gone: they cannot be judged from here. [`Run::forget`] removes
@@ -167,6 +163,17 @@ impl Runs {
         let lost = sweep::lost(&self.store)?;
         let lost = lost.iter().filter_map(|id| Elsewhere::look(&self.store, id));
         Ok(lost.filter(|lost| !lost.is_provable()).collect())
+    }
+
+    /// [`Run::forget`], or in a dry run [`Run::is_forgettable`], of a run that
+    /// [`Runs::elsewhere`] has listed. Nothing, if it was removed since: another prune may
+    /// be under way.
+    pub fn forget(&self, lost: &Id, dry_run: bool) -> Result<Option<Whereabouts>> {
+        let run = self.run(lost.clone());
+        match if dry_run { run.is_forgettable() } else { run.forget() } {
+            Err(_) if run.is_gone().unwrap_or(false) => Ok(None),
+            done => done.map(Some),
+        }
     }
 
     /// What a sweep would do.
@@ -267,4 +274,23 @@ impl Pruned {
 /// ```
 pub fn sweep() -> Result<Vec<Swept>> {
     Runs::open()?.sweep()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn to_forget_what_was_removed_meanwhile_is_no_failure() {
+        let path = std::env::temp_dir().join(format!("fullstop-forget-{}", std::process::id()));
+        let runs = Runs::at(&path).expect("a directory");
+        let id: Id = "0tewhm6000001".parse().expect("an id");
+        assert!(runs.run(id.clone()).forget().is_err(), "there is such a run");
+        for dry_run in [false, true] {
+            assert!(matches!(runs.forget(&id, dry_run), Ok(None)), "dry run: {dry_run}");
+        }
+        std::fs::create_dir_all(path.join(format!("runs/{id}"))).expect("a directory");
+        assert!(runs.forget(&id, false).is_err(), "what is there, and no lost run, is forgotten");
+        std::fs::remove_dir_all(&path).expect("removed");
+    }
 }

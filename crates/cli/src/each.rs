@@ -1,0 +1,22 @@
+//! One deed for each of several runs.
+
+use crate::fail::{Fail, complain};
+use fullstop::{Error, Run, Runs};
+
+/// What goes wrong with one run is said, and the others have their turn. The status is that
+/// of the last failure.
+pub fn each(
+    words: &[String],
+    status: fn(&Error) -> u8,
+    mut act: impl FnMut(Run) -> Result<(), Error>,
+) -> Result<(), Fail> {
+    let runs = Runs::open()?;
+    let mut failed = None;
+    for word in words {
+        if let Err(error) = runs.find(word).and_then(&mut act) {
+            complain(format!("{word}: {error}"));
+            failed = Some(Fail::silent(status(&error)));
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
