@@ -169,7 +169,8 @@ An ID is a run's id, the beginning of one that no other run shares, or a name.",
 pub(super) const STOP_STATUSES: Option<&Statuses> = Some(&Statuses {
     usual: "0 once every run meant is proven to be over.",
     special: &[
-        ("120", "one is stuck, or was released: nothing is proven of it"),
+        ("120", "one is stuck, may live on or was released: nothing is proven of it"),
+        ("120", "with --all or a group: a run lives that is not listed"),
         ("125", "one could not be found or asked"),
     ],
 });
