@@ -1,6 +1,6 @@
 //! One deed for each of several runs.
 
-use crate::fail::{Fail, complain};
+use crate::fail::{FAILED, Fail, complain};
 use fullstop::{Error, Run, Runs};
 
 /// What goes wrong with one run is said, and the others have their turn. The status is that
@@ -19,4 +19,9 @@ pub fn each(
         }
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// The status of commands whose failures have one status.
+pub fn failed(_: &Error) -> u8 {
+    FAILED
 }

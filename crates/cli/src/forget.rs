@@ -1,6 +1,6 @@
 //! `rm --forget` and `prune --forget`: lost runs that cannot be judged from here.
 
-use crate::each::each;
+use crate::each::{each, failed};
 use crate::fail::{FAILED, Fail, complain};
 use crate::print::{tell, tell_json};
 use fullstop::{Id, Runs};
@@ -21,17 +21,13 @@ pub fn hint(count: usize) -> String {
 
 /// `rm --forget`.
 pub fn some(words: &[String], as_json: bool) -> Result<(), Fail> {
-    each(
-        words,
-        |_| FAILED,
-        |run| {
-            run.forget()?;
-            if as_json {
-                tell_json(&value!({ "id": run.id(), "forgotten": true }));
-            }
-            Ok(())
-        },
-    )
+    each(words, failed, |run| {
+        run.forget()?;
+        if as_json {
+            tell_json(&value!({ "id": run.id(), "forgotten": true }));
+        }
+        Ok(())
+    })
 }
 
 /// `prune --forget`: all of them. Runs that have ended are not touched.

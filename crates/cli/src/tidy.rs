@@ -1,6 +1,6 @@
 //! `rm`, `prune`, `sweep` and the listing of groups.
 
-use crate::each::each;
+use crate::each::{each, failed};
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::forget::hint;
 use crate::print::{json, lines, print, tell, tell_json, width};
@@ -13,17 +13,13 @@ use serde_json::{Value, json as value};
 use std::time::Duration;
 
 pub fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
-    each(
-        ids,
-        |_| FAILED,
-        |run| {
-            run.remove()?;
-            if as_json {
-                tell_json(&value!({ "id": run.id(), "removed": true }));
-            }
-            Ok(())
-        },
-    )
+    each(ids, failed, |run| {
+        run.remove()?;
+        if as_json {
+            tell_json(&value!({ "id": run.id(), "removed": true }));
+        }
+        Ok(())
+    })
 }
 
 /// Without a word on age or number everything that is over goes.

@@ -1,6 +1,6 @@
 //! `wait`, `events` and `signal`.
 
-use crate::each::each;
+use crate::each::{each, failed};
 use crate::fail::{FAILED, Fail, complain};
 use crate::following;
 use crate::print::{exit, json, json_line, print, tell_json};
@@ -58,17 +58,13 @@ pub fn status_of(report: &Report) -> u8 {
 }
 
 pub fn signal(signal: Signal, ids: &[String], as_json: bool) -> Result<(), Fail> {
-    each(
-        ids,
-        |_| FAILED,
-        |run| {
-            blocking::wait(run.signal(signal))?;
-            if as_json {
-                tell_json(&value!({ "id": run.id(), "signal": signal, "accepted": true }));
-            }
-            Ok(())
-        },
-    )
+    each(ids, failed, |run| {
+        blocking::wait(run.signal(signal))?;
+        if as_json {
+            tell_json(&value!({ "id": run.id(), "signal": signal, "accepted": true }));
+        }
+        Ok(())
+    })
 }
 
 /// The events of some runs or of all, in order of time.
