@@ -23,8 +23,10 @@ pub fn register(registry: &mut Registry) {
         add(registry, &format!("scarce::{name}"), &EVERYWHERE, &[], play);
     }
     add(registry, "scarce::threads", &AS_ROOT, &[], threads);
+    let strace = [Need::Program("strace")];
+    add(registry, "scarce::sweep-blind", &AS_ROOT[..1], &strace, sweep_blind);
     add(registry, "scarce::descriptors", &ANYWHERE, &[], descriptors);
-    add(registry, "scarce::calls", &ANYWHERE, &[Need::Program("strace")], calls);
+    add(registry, "scarce::calls", &ANYWHERE, &strace, calls);
 }
 
 /// A stdout that takes nothing: a full disk, or a reader who has gone.
@@ -97,6 +99,24 @@ fn sweep_untold(world: &mut World, place: Place) -> Outcome {
             ensure!(said.err.contains(&id), "the end of {id} was not told: {:?}", said.err);
         }
     }
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// What a sweep has killed is told, also if it cannot look for others afterwards.
+fn sweep_blind(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", "read gone < never"])?;
+    let leader = lose(world, &id)?.leader;
+    let program = text(world.fullstop());
+    let asked = ask_program(world, place, "strace", &["sweep"], |command| {
+        command.args(["-qqq", "-o", "/dev/null", "-P", "/proc"]);
+        command.args(["-e", "inject=openat:error=EMFILE"]).arg(&program).arg("sweep");
+    })?;
+    let said = asked.hear(world, seconds(20))?;
+    said.expect_one_line(125, "/proc")?;
+    ensure!(!alive(&leader), "{id} lives");
+    ensure!(said.out.contains(&id), "the end of {id} was not told: {said:?}");
     nobody(world)?;
     all_clean(world)
 }
