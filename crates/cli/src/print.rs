@@ -15,7 +15,7 @@ pub fn print(text: &str) -> Result<(), Fail> {
     Ok(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?)
 }
 
-/// As [`print`], where the reader may be gone, and must not take us along.
+/// As [`print()`], where the reader may be gone, and must not take us along.
 pub fn try_print(text: &str) -> Result<(), Fail> {
     survive_broken_pipes();
     print(text)
