@@ -42,6 +42,7 @@ pub fn register(registry: &mut Registry) {
         ("cgroup-without-a-keeper", cgroup_without_a_keeper as fn(&mut World, Place) -> Outcome),
         ("cgroup-of-another-state-directory", cgroup_of_another),
         ("nothing-written-down", nothing_written_down),
+        ("no-record-no-spec", no_record_no_spec),
         ("of-a-later-version", of_a_later_version),
     ] {
         add(registry, &format!("vanished::{name}"), &AS_ROOT[..1], &[], play);
@@ -52,6 +53,8 @@ pub fn register(registry: &mut Registry) {
         ("asleep", asleep as fn(&mut World, Place) -> Outcome),
         ("log", log),
         ("only-the-lock", only_the_lock),
+        ("one-of-two", one_of_two),
+        ("while-all-are-stopped", while_all_are_stopped),
         ("followed", followed),
         ("group-closed", group_closed),
         ("ended-without-a-place", ended_without_a_place),
@@ -607,5 +610,61 @@ fn directory_for_a_record(world: &mut World, place: Place) -> Outcome {
     expect_over(world, &id, "stopped", proof(place))?;
     say(world, place, &["rm", &id])?.expect(0)?;
     ensure!(run_ids(world).is_empty(), "it is left");
+    all_clean(world)
+}
+
+/// A live run of which nothing can be read is shown, at once, and can be stopped.
+fn no_record_no_spec(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    for name in ["record.json", "spec.json"] {
+        fs::remove_file(dir(world, &id).join(name)).context(name)?;
+    }
+    let rows = listed(world, place)?;
+    ensure!(rows.len() == 1 && rows[0]["state"] == "damaged", "ps shows {rows:?}");
+    ensure!(rows[0]["live"] == true, "ps shows {rows:?}");
+    say(world, place, &["stop", &id])?.expect(0)?;
+    ensure!(!alive(&who.leader), "it lives");
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// That others are listed hides no run that is not.
+fn one_of_two(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    start(world, place, &[], &["sh", "-c", QUIET])?;
+    fs::remove_file(world.state().join("live").join(&id)).context("its listing")?;
+    let said = say(world, place, &["stop", "--all"])?;
+    said.expect(120)?;
+    ensure!(said.err.contains(&id), "it is not named: {:?}", said.err);
+    ensure!(alive(&who.leader), "it was ended unlisted");
+    restored(world, &id, &who)?;
+    tell(world, place, &["stop", "--all"])?;
+    ensure!(!alive(&who.leader), "it lives");
+    all_clean(world)
+}
+
+/// A run that is listed again while all are stopped is stopped, or named.
+fn while_all_are_stopped(world: &mut World, place: Place) -> Outcome {
+    const ROUNDS: u64 = 4;
+    for round in 0..ROUNDS {
+        let command = "while :; do echo here; sleep 0.05; done";
+        let id = start(world, place, &[], &["sh", "-c", command])?;
+        let who = who(world, &id)?;
+        // The keeper looks at most once a second: at another moment each time.
+        std::thread::sleep(Duration::from_millis(400 + 150 * round));
+        fs::remove_file(world.state().join("live").join(&id)).context("its listing")?;
+        let said = say(world, place, &["stop", "--all"])?;
+        let is_stopped = said.ended == Ended::Code(0) && !alive(&who.leader);
+        let is_named = said.ended == Ended::Code(120) && said.err.contains(&id);
+        ensure!(is_stopped || is_named, "it lives, and this was said: {said:?}");
+        if is_named {
+            restored(world, &id, &who)?;
+            tell(world, place, &["stop", "--all"])?;
+        }
+    }
     all_clean(world)
 }

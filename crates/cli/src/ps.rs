@@ -16,7 +16,11 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 pub fn ps(options: &PsOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
     loop {
-        let listed = listed(&runs, options)?;
+        let mut listed = listed(&runs, options)?;
+        // While it was looked for, a keeper may have restored what was removed under it.
+        if listed.is_empty() && !name_unlisted(&runs)? {
+            listed = self::listed(&runs, options)?;
+        }
         if options.watch && options.form == Form::Table && std::io::stdout().is_terminal() {
             print("\x1b[H\x1b[2J")?;
         }
@@ -27,7 +31,6 @@ pub fn ps(options: &PsOptions) -> Result<(), Fail> {
             }
             Form::Table => print(&rows(&listed))?,
         }
-        name_unlisted(&runs)?;
         if !options.watch {
             return Ok(());
         }

@@ -5,31 +5,70 @@ use crate::forget::hint;
 use crate::print::{tell, tell_json};
 use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
-    Error, GroupReport, Id, Order, Progress, Report, Run, Runs, Status, Update, Verdict, ask_all,
-    blocking,
+    Error, GroupReport, Id, Order, Progress, Report, Run, Runs, Status, Unlisted, Update, Verdict,
+    ask_all, blocking,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::format::seconds;
 use serde_json::json as value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
     prepare_for_many();
-    let runs = Runs::open()?;
+    let (runs, begun) = (Runs::open()?, SystemTime::now());
     let (meant, unknown) = meant(&runs, &options.which)?;
-    if meant.is_empty() && !matches!(options.which, Which::Ids(_)) {
-        return nothing_meant(&runs);
+    let mut known: BTreeSet<Id> = meant.iter().map(|run| run.id().clone()).collect();
+    let mut status = end(meant, order, options)?;
+    if !matches!(options.which, Which::Ids(_)) {
+        while let Some(late) = behind_the_list(&runs, &options.which, &known, begun, &mut status)? {
+            known.extend(late.iter().map(|run| run.id().clone()));
+            status = status.or(end(late, order, options)?);
+        }
     }
-    let ended =
-        if options.wait { follow(meant, order, options)? } else { ask(meant, order, options)? };
     // Those that are not meant are swept behind those that are.
     runs.sweep_in_passing();
-    ended
+    status
         .or(if unknown { Some(FAILED) } else { None })
         .map_or(Ok(()), |status| Err(Fail::silent(status)))
+}
+
+fn end(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
+    match runs.is_empty() {
+        true => Ok(None),
+        false if options.wait => follow(runs, order, options),
+        false => ask(runs, order, options),
+    }
+}
+
+/// A run whose listing was removed may have been missed. Its keeper lists it again within a
+/// moment: such runs are returned, if they were begun before the order was given. Those that
+/// live and stay unlisted are named, in the status too.
+fn behind_the_list(
+    runs: &Runs,
+    which: &Which,
+    known: &BTreeSet<Id>,
+    begun: SystemTime,
+    status: &mut Option<u8>,
+) -> Result<Option<Vec<Run>>, Fail> {
+    let is_all = matches!(which, Which::All);
+    let unlisted =
+        if is_all || runs.live_ids()?.is_empty() { runs.unlisted()? } else { Vec::new() };
+    let begun = begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    // One that cannot be read is not taken for a new one.
+    let is_earlier = |run: &Run| run.status().map_or(true, |it| u128::from(it.started_at) < begun);
+    let mut late = meant(runs, which)?.0;
+    late.retain(|run| !known.contains(run.id()) && is_earlier(run));
+    if !late.is_empty() {
+        return Ok(Some(late));
+    }
+    name(&unlisted);
+    if !unlisted.is_empty() {
+        status.get_or_insert(STUCK);
+    }
+    Ok(None)
 }
 
 /// The runs meant, and whether there was a word that means none.
@@ -46,11 +85,6 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
     }
 }
 
-/// No run was meant by `--all` or a group: that is fine, unless one lives that is not listed.
-fn nothing_meant(runs: &Runs) -> Result<(), Fail> {
-    if name_unlisted(runs)? { Err(Fail::silent(STUCK)) } else { Ok(()) }
-}
-
 /// Where nothing is listed, all may be well, or the list was removed. Names there the runs
 /// that live and are not listed; whether there is any.
 pub fn name_unlisted(runs: &Runs) -> Result<bool, Fail> {
@@ -58,10 +92,14 @@ pub fn name_unlisted(runs: &Runs) -> Result<bool, Fail> {
         return Ok(false);
     }
     let found = runs.unlisted()?;
-    for run in &found {
+    name(&found);
+    Ok(!found.is_empty())
+}
+
+fn name(unlisted: &[Unlisted]) {
+    for run in unlisted {
         complain(format!("{run}; {}", run.next()));
     }
-    Ok(!found.is_empty())
 }
 
 /// What came of orders to many.
@@ -201,26 +239,29 @@ pub fn group(runs: &Runs, report: &GroupReport, as_json: bool) -> Result<(), Fai
     } else {
         let lines: String = report.reports.iter().map(line).collect();
         let done = if report.closed { "closed" } else { "stopped" };
-        tell(&format!("{lines}group {} {done}: {}\n", report.group, counts(&report.reports)));
+        tell(&format!("{lines}group {} {done}: {}\n", report.group, counts(report)));
         report.errors.iter().for_each(complain);
     }
     report.reports.iter().for_each(name_survivors);
     match report {
         report if !report.is_proven() => Err(Fail::silent(STUCK)),
         report if !report.is_clean() => Err(Fail::silent(FAILED)),
-        report if report.reports.is_empty() => nothing_meant(runs),
+        report if report.reports.is_empty() && name_unlisted(runs)? => Err(Fail::silent(STUCK)),
         _ => Ok(()),
     }
 }
 
 /// How many have ended, and how many have not.
-fn counts(reports: &[Report]) -> String {
-    let count = |state| reports.iter().filter(|report| report.state == state).count();
+fn counts(report: &GroupReport) -> String {
+    let count = |state| report.reports.iter().filter(|report| report.state == state).count();
     let mut text = format!("{} ended", count(Verdict::Ended));
     for state in [Verdict::Stuck, Verdict::Released] {
         if count(state) > 0 {
             let _ = write!(text, ", {} {state}", count(state));
         }
+    }
+    if !report.may_live_on.is_empty() {
+        let _ = write!(text, ", {} may live on", report.may_live_on.len());
     }
     text
 }

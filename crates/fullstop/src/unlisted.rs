@@ -22,7 +22,9 @@ use std::time::{Duration, Instant};
 /// A keeper that has put its run away needs a moment to leave, of its own time: what it
 /// waits for a processor does not count. What is there after that is no such keeper.
 const LEAVING: Duration = Duration::from_millis(500);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How soon it is looked again: twice as late each time.
+const FIRST_NAP: Duration = Duration::from_millis(1);
+const LONGEST_NAP: Duration = Duration::from_millis(50);
 /// The longest wait, however busy the machine is.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -82,7 +84,7 @@ impl Runs {
     /// by the keepers that can be seen, and the cgroups beneath our own. Those of another
     /// state directory are not among them.
     pub fn unlisted(&self) -> Result<Vec<Unlisted>> {
-        let begun = Instant::now();
+        let (begun, mut nap) = (Instant::now(), FIRST_NAP);
         let mut leaving: Option<(i32, OwnTime, Duration)> = None;
         loop {
             let found = self.look_for_unlisted()?;
@@ -94,7 +96,8 @@ impl Runs {
             if *had >= LEAVING || begun.elapsed() >= LONGEST {
                 return Ok(found);
             }
-            sleep(LOOK_EVERY);
+            sleep(nap);
+            nap = (nap * 2).min(LONGEST_NAP);
         }
     }
 

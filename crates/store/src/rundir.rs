@@ -447,7 +447,9 @@ fn is_unwritten(dir: &Dir) -> bool {
 /// Whether a live run was listed a moment ago and its spec is still to be written. Its
 /// directory is made before it is listed: where there is none, it was removed.
 pub(crate) fn is_being_born(root: &Dir, dir: &Dir, id: &Id) -> Result<bool> {
-    if !is_unwritten(dir) {
+    // Everything but the lock comes after the spec.
+    let is_first = |name: &String| [LOCK, SPEC].contains(&name.as_str());
+    if !is_unwritten(dir) || !dir.names()?.iter().all(is_first) {
         return Ok(false);
     }
     let path = root.path.join(listing(id));
