@@ -12,6 +12,7 @@ use crate::format::{RecordFile, SpecFile};
 use crate::rundir::{RECORD, SPEC};
 use rustix::fs::{AtFlags, linkat, renameat};
 use rustix::io::Errno;
+use serde::de::DeserializeOwned;
 
 const OLD_SPEC: &str = "spec.json.old";
 const OLD_RECORD: &str = "record.json.old";
@@ -36,8 +37,11 @@ pub(crate) fn undo(dir: &Dir, before: u32) {
 /// Leaves the record with the spec of its own generation, and nothing that a kill has left
 /// half done.
 pub(crate) fn settle(dir: &Dir) {
-    if let Some(true) = fits_old_spec(dir) {
-        let _ = renameat(&dir.fd, OLD_SPEC, &dir.fd, SPEC);
+    match fits_old_spec(dir) {
+        Ok(true) => drop(renameat(&dir.fd, OLD_SPEC, &dir.fd, SPEC)),
+        Ok(false) => {}
+        // Which spec is the record's own cannot be told now: both pairs stay.
+        Err(_) => return,
     }
     forget(dir);
     for name in [SPEC, RECORD] {
@@ -54,17 +58,22 @@ pub(crate) fn forget(dir: &Dir) {
 /// What the generation that the record tells of was asked to do.
 pub(crate) fn read_spec(dir: &Dir) -> Result<SpecFile> {
     let spec = dir.read(SPEC)?;
-    match fits_old_spec(dir) {
-        Some(true) => dir.read(OLD_SPEC),
-        _ => Ok(spec),
-    }
+    if fits_old_spec(dir)? { dir.read(OLD_SPEC) } else { Ok(spec) }
 }
 
-/// Whether the record is of the generation whose spec was kept; nothing, if none was.
-fn fits_old_spec(dir: &Dir) -> Option<bool> {
-    let old: SpecFile = dir.read(OLD_SPEC).ok()?;
-    let record: RecordFile = dir.read(RECORD).ok()?;
-    Some(old.generation == record.generation)
+/// Whether a spec was kept, and the record is of its generation. That a file cannot be read
+/// does not say that it does not fit.
+fn fits_old_spec(dir: &Dir) -> Result<bool> {
+    let Some(old) = read_if_there::<SpecFile>(dir, OLD_SPEC)? else { return Ok(false) };
+    let record = read_if_there::<RecordFile>(dir, RECORD)?;
+    Ok(record.is_some_and(|record| record.generation == old.generation))
+}
+
+fn read_if_there<T: DeserializeOwned>(dir: &Dir, name: &str) -> Result<Option<T>> {
+    match dir.read(name) {
+        Err(error) if error.is_missing() => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// How a run stands by its record alone. The spec is read in two cases: a run that has
@@ -73,26 +82,32 @@ fn fits_old_spec(dir: &Dir) -> Option<bool> {
 pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
     match dir.read::<RecordFile>(RECORD) {
         Ok(record) if record.lock.is_some() => Ok(record),
-        Ok(record) => Ok(newer_by_spec(dir, record)),
-        Err(error) if error.is_missing() => {
-            read_spec(dir).map(RecordFile::first).map_err(|_| error)
-        }
+        Ok(record) => Ok(begun_since(dir, &record).ok().flatten().unwrap_or(record)),
+        // A spec that is there and cannot be read is what is wrong with the run.
+        Err(error) if error.is_missing() => read_spec(dir)
+            .map(RecordFile::first)
+            .map_err(|why| if why.is_missing() { error } else { why }),
         Err(error) => Err(error),
     }
 }
 
-/// The same, for whoever would act on a run that is over: it makes sure that no older
+/// As `read_record`, for a caller that acts on a run that is over: it makes sure that no older
 /// fullstop has begun another generation since.
 pub(crate) fn read_record_surely(dir: &Dir) -> Result<RecordFile> {
     let record = read_record(dir)?;
-    Ok(if record.state.is_over() { newer_by_spec(dir, record) } else { record })
+    if !record.state.is_over() {
+        return Ok(record);
+    }
+    Ok(begun_since(dir, &record)?.unwrap_or(record))
 }
 
-fn newer_by_spec(dir: &Dir, record: RecordFile) -> RecordFile {
-    match read_spec(dir) {
-        Ok(spec) if spec.generation > record.generation => RecordFile::first(spec),
-        _ => record,
-    }
+/// The generation that the spec tells of, if it is a later one than that of the record.
+fn begun_since(dir: &Dir, record: &RecordFile) -> Result<Option<RecordFile>> {
+    let spec = match read_spec(dir) {
+        Err(error) if error.is_missing() => return Ok(None),
+        spec => spec?,
+    };
+    Ok((spec.generation > record.generation).then(|| RecordFile::first(spec)))
 }
 
 /// Gives a file a second name, under which its replacement leaves it.

@@ -141,13 +141,8 @@ struct Damaged {
 
 impl Damaged {
     fn look(store: &Store, id: &Id) -> Option<Damaged> {
-        let record = store.record(id).err()?;
-        let spec = store.spec(id);
-        let has_spec = spec.is_ok();
-        let why = match spec {
-            Err(error) if record.is_missing() => error,
-            _ => record,
-        };
+        let why = store.record(id).err()?;
+        let has_spec = store.spec(id).is_ok();
         let (standing, why) = match store.standing(id) {
             Ok(standing) => (standing, why),
             // A sweep says the same.

@@ -132,3 +132,59 @@ fn a_record_is_read_without_its_spec() {
     let first = RecordFile::first(second());
     assert_eq!((first.lock, first.generation), (Some(4712), 2));
 }
+
+/// A file that is there and cannot be read, as on a disk that fails for a moment.
+fn make_unreadable(home: &Home, name: &str) {
+    let path = home.run_path(&id(1)).join(name);
+    fs::rename(&path, path.with_extension("aside")).expect("put aside");
+    std::os::unix::fs::symlink("elsewhere", path).expect("a link, which is not followed");
+}
+
+fn make_readable(home: &Home, name: &str) {
+    let path = home.run_path(&id(1)).join(name);
+    fs::rename(path.with_extension("aside"), path).expect("put back");
+}
+
+/// Which of two specs is the record's own is not guessed.
+#[test]
+fn both_pairs_stay_while_one_of_their_files_cannot_be_read() {
+    for name in [OLD[0], "record.json"] {
+        let (home, run) = restarted();
+        drop(run);
+        let dir = home.run_path(&id(1));
+        // Killed before the record was replaced: the spec that was kept is the one that counts.
+        fs::copy(dir.join(OLD[1]), dir.join("record.json")).expect("put back");
+        make_unreadable(&home, name);
+        assert!(home.spec(&id(1)).is_err(), "{name}: it may be the other");
+        sweep(&home);
+        make_readable(&home, name);
+        assert_eq!(generations(&home), (1, 1), "{name}");
+    }
+}
+
+/// Of a run that has no record yet, the spec is what was looked for.
+#[test]
+fn a_spec_that_cannot_be_read_is_named() {
+    let home = Home::new();
+    let run = home.create(&id(1)).expect("a run directory");
+    fs::write(run.path().join("spec.json"), "{").expect("written");
+    let error = home.record(&id(1)).expect_err("damaged");
+    assert!(error.to_string().contains("spec.json is damaged"), "{error}");
+    fs::remove_file(run.path().join("spec.json")).expect("removed");
+    let error = home.record(&id(1)).expect_err("missing");
+    assert!(error.is_missing() && error.to_string().contains("record.json"), "{error}");
+}
+
+/// An older fullstop may have begun the generation that an unreadable spec tells of.
+#[test]
+fn a_run_is_not_over_for_sure_while_its_spec_cannot_be_read() {
+    let home = Home::new();
+    let run = begin(&home, &id(1), None);
+    run.write_record(&record(&id(1), Phase::Ended { reason: Reason::Exited })).expect("written");
+    run.read_record().expect("over");
+    make_unreadable(&home, "spec.json");
+    let error = run.read_record().expect_err("it may have begun again");
+    assert!(error.to_string().contains("spec.json"), "{error}");
+    fs::remove_file(run.path().join("spec.json")).expect("removed");
+    run.read_record().expect("there is no spec that could tell of another");
+}
