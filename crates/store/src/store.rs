@@ -136,12 +136,6 @@ impl Store {
         self.root
     }
 
-    fn own_root(&self) -> Result<Dir> {
-        let fd = self.root.fd.try_clone();
-        let fd = fd.map_err(|error| StoreError::io("hold", self.path(), error))?;
-        Ok(Dir { fd, path: self.root.path.clone() })
-    }
-
     /// A directory for a run that begins now.
     pub fn create(&self, id: &Id) -> Result<RunDir> {
         const TRIES: usize = 100;
@@ -171,7 +165,7 @@ impl Store {
         let name = format!("runs/{id}");
         let made = mkdirat(&self.root.fd, name.as_str(), Mode::RWXU);
         made.map_err(|errno| StoreError::io("make", &self.path().join(&name), errno))?;
-        let claimed = || RunDir::claim(id, self.own_root()?, self.root.below(&name)?);
+        let claimed = || RunDir::claim(id, self.root.again()?, self.root.below(&name)?);
         claimed().inspect_err(|_| {
             // What cannot be begun leaves no trace.
             let _ = unlinkat(&self.root.fd, format!("{name}/lock").as_str(), AtFlags::empty());
@@ -181,7 +175,7 @@ impl Store {
 
     /// The directory of a run that is over, for its next generation.
     pub fn reclaim(&self, id: &Id) -> Result<RunDir> {
-        RunDir::reclaim(id, self.own_root()?, self.run(id)?)
+        RunDir::reclaim(id, self.root.again()?, self.run(id)?)
     }
 
     /// Sets room aside for the next generation of a run.
@@ -191,7 +185,7 @@ impl Store {
 
     /// What keeper and guard have left; nothing, if it is not ours to end.
     pub fn take_over(&self, id: &Id) -> Result<Option<RunDir>> {
-        RunDir::take_over(id, self.own_root()?, self.run(id)?)
+        RunDir::take_over(id, self.root.again()?, self.run(id)?)
     }
 
     /// Takes a run off the list that nobody looks after, whatever its record says.
@@ -237,7 +231,7 @@ impl Store {
 
     /// What changes from now on.
     pub fn journal(&self) -> Result<JournalReader> {
-        JournalReader::open(self.own_root()?)
+        JournalReader::open(self.root.again()?)
     }
 
     /// The unfinished ones, oldest first.
@@ -327,11 +321,25 @@ impl Store {
             return Ok(id);
         }
         let (live, named) = (self.live()?, self.named(word)?);
-        let is_named = |id: &Id| self.name(id).as_deref() == Some(word);
         let listed: HashSet<&Id> = named.iter().map(|entry| &entry.id).collect();
-        let meant = |id: &&Id| id.as_str().starts_with(word) || listed.contains(id) && is_named(id);
-        if let Some(id) = self.one(word, live.iter().filter(meant).cloned().collect())? {
+        let (mut meant, mut unreadable) = (Vec::new(), None);
+        for id in &live {
+            if id.as_str().starts_with(word) {
+                meant.push(id.clone());
+            } else if listed.contains(id) {
+                match self.is_named(id, word) {
+                    Ok(true) => meant.push(id.clone()),
+                    Ok(false) => {}
+                    Err(error) => unreadable = Some(error),
+                }
+            }
+        }
+        if let Some(id) = self.one(word, meant)? {
             return Ok(id);
+        }
+        // It may well be the one that is meant: one that is over must not take its place.
+        if let Some(error) = unreadable {
+            return Err(error.into());
         }
         if may_begin_an_id(word) {
             let mut begun = self.all()?;
@@ -340,12 +348,20 @@ impl Store {
                 return Ok(id);
             }
         }
-        if let Some(entry) = named.into_iter().rev().find(|entry| is_named(&entry.id)) {
-            return Ok(entry.id);
+        for entry in named.iter().rev() {
+            match self.is_named(&entry.id, word) {
+                Ok(true) => return Ok(entry.id.clone()),
+                Ok(false) => {}
+                Err(error) => unreadable = Some(error),
+            }
         }
         // One that an older fullstop has started is in no index.
-        let unlisted = live.into_iter().filter(is_named).collect();
-        self.one(word, unlisted)?.ok_or_else(|| FindError::Nobody(word.to_owned()))
+        let is_named = |id: &Id| self.is_named(id, word).unwrap_or(false);
+        let unlisted = live.iter().filter(|id| !listed.contains(id) && is_named(id));
+        if let Some(id) = self.one(word, unlisted.cloned().collect())? {
+            return Ok(id);
+        }
+        Err(unreadable.map_or_else(|| FindError::Nobody(word.to_owned()), FindError::Store))
     }
 
     fn one(&self, word: &str, mut ids: Vec<Id>) -> std::result::Result<Option<Id>, FindError> {
@@ -356,12 +372,26 @@ impl Store {
         }
         let more = ids.len().saturating_sub(SHOWN);
         let shown = ids.into_iter().take(SHOWN);
-        let candidates = shown.map(|id| (id.clone(), self.name(&id))).collect();
+        let name = |id: &Id| self.record_or_spec(id).ok()?.name;
+        let candidates = shown.map(|id| (id.clone(), name(&id))).collect();
         Err(FindError::Several { word: word.to_owned(), candidates, more })
     }
 
-    fn name(&self, id: &Id) -> Option<String> {
-        self.record(id).ok()?.name
+    /// Whether this is the name of a run. What is gone has none, nor has what is being born:
+    /// its entry in the index is made before its spec.
+    fn is_named(&self, id: &Id, word: &str) -> Result<bool> {
+        match self.record_or_spec(id) {
+            Ok(record) => Ok(record.name.as_deref() == Some(word)),
+            Err(error) if error.is_missing() || self.is_being_born(id)? => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How a run stands; what it was asked to do, if its record is damaged. The name stands
+    /// in both.
+    fn record_or_spec(&self, id: &Id) -> Result<RecordFile> {
+        let by_spec = |why| self.spec(id).map(RecordFile::first).map_err(|_| why);
+        self.record(id).or_else(by_spec)
     }
 
     /// The runs that may have this name, by the index; that is made first, if this is the
@@ -372,7 +402,16 @@ impl Store {
         }
         let (mut named, mut is_whole) = (Vec::new(), true);
         for id in self.all()? {
-            let Ok(record) = self.record(&id) else { continue };
+            let record = match self.record_or_spec(&id) {
+                Ok(record) => record,
+                // What is damaged stays so. Whatever else is wrong may pass, and the run is
+                // in no index then.
+                Err(error) => {
+                    is_whole &= error.is_missing()
+                        || matches!(error, StoreError::Damaged { .. } | StoreError::Newer { .. });
+                    continue;
+                }
+            };
             let Some(name) = record.name else { continue };
             let entry = Entry::new(&id, record.started_at);
             // Where nothing can be written, every search looks at every run.
@@ -411,7 +450,7 @@ impl Store {
         if rundir::is_listed(&self.root, id)? {
             return Err(live());
         }
-        let record = self.record(id).ok();
+        let record = self.record_or_spec(id).ok();
         for name in dir.names()?.iter().filter(|name| *name != LOCK) {
             dir.remove_whole(name)?;
         }

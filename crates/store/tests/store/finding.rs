@@ -2,7 +2,7 @@
 
 use crate::kit::{Home, begin, id, live_and_end};
 use fullstop_core::id::Id;
-use fullstop_store::FindError;
+use fullstop_store::{FindError, StoreError};
 
 fn several(error: FindError) -> Vec<(Id, Option<String>)> {
     match error {
@@ -109,4 +109,59 @@ fn a_damaged_one_hides_no_other() {
     assert_eq!(home.find("live").expect("found"), id(4));
     assert_eq!(home.find(id(3).as_str()).expect("found"), id(3));
     drop((live, lost));
+}
+
+/// Its name stands in the spec as well.
+#[test]
+fn a_run_with_a_damaged_record_is_found_by_its_name() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("research"));
+    live_and_end(&home, &id(2), Some("over"));
+    let live = begin(&home, &id(3), Some("research"));
+    for day in [2, 3] {
+        std::fs::write(home.run_path(&id(day)).join("record.json"), b"{").expect("damaged");
+    }
+    assert_eq!(home.find("research").expect("found"), id(3));
+    assert_eq!(home.find("over").expect("found"), id(2));
+    let other = begin(&home, &id(4), Some("research"));
+    let both = several(home.find("research").expect_err("two are live"));
+    assert!(both.iter().all(|(_, name)| name.as_deref() == Some("research")), "{both:?}");
+    drop((live, other));
+    // And its entry goes with it.
+    home.remove(&id(2)).expect("removed");
+    assert!(!home.path().join("names/over").exists());
+}
+
+/// A run that is listed under the name, and cannot be asked, may be the one that is meant.
+#[test]
+fn what_cannot_be_read_is_not_called_missing() {
+    let home = Home::new();
+    let damage = |day| {
+        for file in ["spec.json", "record.json"] {
+            std::fs::write(home.run_path(&id(day)).join(file), b"{}\n").expect("damaged");
+        }
+    };
+    let damaged = |word: &str, day: u64| match home.find(word) {
+        Err(FindError::Store(StoreError::Damaged { path, .. })) => {
+            assert!(path.starts_with(home.run_path(&id(day))), "{path:?}");
+        }
+        other => panic!("{other:?}"),
+    };
+    live_and_end(&home, &id(1), Some("over"));
+    damage(1);
+    damaged("over", 1);
+    // Nor does one that is over take the place of one that is live.
+    live_and_end(&home, &id(2), Some("research"));
+    let live = begin(&home, &id(3), Some("research"));
+    damage(3);
+    damaged("research", 3);
+    // An entry without its run is one too many, and a run that is being born has no name yet.
+    live_and_end(&home, &id(4), Some("gone"));
+    std::fs::remove_dir_all(home.run_path(&id(4))).expect("removed");
+    assert!(nobody(&home.find("gone").expect_err("nobody")));
+    let born = begin(&home, &id(5), Some("born"));
+    std::fs::remove_file(born.path().join("record.json")).expect("removed");
+    std::fs::write(born.path().join("spec.json"), b"{\"version\":").expect("half written");
+    assert!(nobody(&home.find("born").expect_err("nobody")));
+    drop((live, born));
 }

@@ -147,3 +147,27 @@ fn a_beginning_of_many_names_a_few() {
     let said = home.find("0").expect_err("several").to_string();
     assert!(said.ends_with("or 12 others"), "{said}");
 }
+
+/// A run whose files could not be read when the index was made would never be found again.
+#[test]
+fn an_index_is_not_whole_while_a_run_cannot_be_read() {
+    let home = Home::new();
+    for (day, name) in [(1, "passing"), (2, "damaged"), (3, "other")] {
+        live_and_end(&home, &id(day), Some(name));
+    }
+    fs::remove_dir_all(home.path().join("names")).expect("removed");
+    fs::write(home.run_path(&id(2)).join("record.json"), "{").expect("damaged");
+    // Neither missing nor damaged: a link is not followed.
+    let files = ["spec.json", "record.json"].map(|name| home.run_path(&id(1)).join(name));
+    for file in &files {
+        fs::rename(file, file.with_extension("aside")).expect("put aside");
+        std::os::unix::fs::symlink(file.with_extension("aside"), file).expect("a link");
+    }
+    assert_eq!(home.find("other").expect("found"), id(3));
+    assert_eq!(names(&home, "names"), ["damaged", "other"]);
+    for file in &files {
+        fs::rename(file.with_extension("aside"), file).expect("put back");
+    }
+    assert_eq!(home.find("passing").expect("found"), id(1));
+    assert_eq!(names(&home, "names"), [".whole", "damaged", "other", "passing"]);
+}
