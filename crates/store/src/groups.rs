@@ -3,8 +3,9 @@
 //! Joining: remember the generations of the group and all above it, take the run's lock,
 //! listen on its socket, register here, look whether all of them are open and of the same
 //! generation still, and only then spawn. Closing: rename the mark, then list and stop.
-//! Opening: another generation, then rename the mark back. A run either registers before the close, and is stopped by it, or
-//! sees the close and is refused. There is no lock between them, so that nobody starves.
+//! Opening: remove the mark, then make one of another generation. A run either registers
+//! before the close, and is stopped by it, or sees the close and is refused. There is no
+//! lock between them, so that none of them starves.
 //! `tests/groups_model` explores it.
 
 use crate::error::{Result, StoreError};

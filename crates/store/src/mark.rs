@@ -1,13 +1,16 @@
 //! The mark of a group: whether the group is open, and of which generation it is.
 //!
-//! A group's directory holds one file, `.open` or `.closed`. The file is made with the directory,
-//! and from then on only renamed and overwritten in place. A close is one `rename`: it needs
-//! neither space nor an inode, and there is nothing between open and closed.
+//! A group's directory holds one file, `.open` or `.closed`; where both are there, the group is
+//! closed. The mark is made with the directory. A close is one `rename` of `.open` to `.closed`:
+//! it needs neither space nor an inode, and there is nothing between open and closed.
 //!
 //! In the file stands the group's generation, a random number that never comes again. A start
-//! remembers the generation that it read when it was asked for. A group gets another generation
-//! before it is opened again, and a group that is forgotten and made anew has another one too. So
-//! a start that was under way during a close finds that out, however late it wakes.
+//! remembers the generation that it read when it was asked for. So that a start that was under way
+//! during a close finds that out, however late it wakes, two laws hold:
+//!
+//! - a mark is never written to again, and it comes to be `.open` once, when it is new: what opens
+//!   a group removes its mark, rather than renaming it back, and makes another one;
+//! - a close takes away whatever is `.open`.
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
@@ -65,7 +68,9 @@ impl Asked {
 }
 
 /// Where a group has no mark there is nothing to lock.
-pub(crate) struct LockedMark(#[expect(dead_code, reason = "dropping it unlocks")] Option<File>);
+pub(crate) struct LockedMark {
+    _file: Option<File>,
+}
 
 /// The mark of one group.
 pub(crate) struct Mark<'a> {
@@ -124,12 +129,12 @@ impl<'a> Mark<'a> {
     pub fn try_lock(&self) -> Result<Option<LockedMark>> {
         let file = match self.open_mark() {
             Err(StoreError::GroupClosed(_)) => return Ok(None),
-            Err(error) if error.is_missing() => return Ok(Some(LockedMark(None))),
+            Err(error) if error.is_missing() => return Ok(Some(LockedMark { _file: None })),
             other => other?,
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => Ok(None),
-            Ok(()) | Err(_) => Ok(Some(LockedMark(Some(file)))),
+            Ok(()) | Err(_) => Ok(Some(LockedMark { _file: Some(file) })),
         }
     }
 
@@ -200,40 +205,29 @@ impl<'a> Mark<'a> {
         }
     }
 
-    /// Opens the group, if it is closed. A start that read the generation before the close must
-    /// not find it again: where another one cannot be written, the group stays closed.
+    /// Opens the group, if it is closed. That needs no room: without a mark it is open as well.
     pub fn open(&self) -> Result<()> {
         if !self.is_closed()? {
             return Ok(());
         }
-        let renamed = self.change().and_then(|()| {
-            let (fd, open, closed) = (&self.root.fd, self.at(OPEN), self.at(CLOSED));
-            renameat(fd, closed.as_str(), fd, open.as_str())
-                .map_err(|errno| self.failed("open", errno))
-        });
-        match renamed {
-            // Another process has opened it meanwhile.
-            Err(error) if error.is_missing() => Ok(()),
+        // An older version closes a group by a second file: a start may have seen the first.
+        self.remove()?;
+        self.root.remove(&self.at(CLOSED))?;
+        // With its next mark it can be closed on a disk that is full by then.
+        match self.make() {
+            // A start makes the mark, and does not begin where there is no room for it. Or a
+            // prune has forgotten the group.
+            Err(error) if error.is_full() || error.is_missing() => Ok(()),
             other => other,
         }
     }
 
-    /// Gives a closed group another generation, in place. All generations have one length, but
-    /// the marks of an older version are empty.
-    fn change(&self) -> Result<()> {
-        let mut file = self.root.open_file(&self.at(CLOSED), OFlags::WRONLY)?;
-        let path = || self.root.path.join(self.at(CLOSED));
-        file.write_all(text(&random()).as_bytes())
-            .map_err(|error| StoreError::io("write", &path(), error))
-    }
-
-    /// Removes the mark of an open group.
+    /// Removes `.open`.
     pub fn remove(&self) -> Result<()> {
         self.root.remove(&self.at(OPEN))
     }
 }
 
-/// All are of one length, so that one can take the place of another.
 fn text(generation: &str) -> String {
     format!("{{\"version\":{VERSION},\"generation\":\"{generation}\"}}\n")
 }

@@ -5,7 +5,7 @@ use crate::tree::Place;
 /// What may still happen to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Left {
-    /// Deaths of keeper and guard at once, of a sweeper, or of the closer.
+    /// Deaths of keeper and guard at once, of a sweeper, of the closer, or of an opener.
     pub crashes: u8,
     pub prunes: u8,
     pub restarts: u8,
@@ -13,9 +13,17 @@ pub struct Left {
     pub opens: u8,
 }
 
+/// How the groups are at the beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Groups {
+    Missing,
+    Open,
+    /// The one that is to be closed was closed before.
+    Closed,
+}
+
 pub struct Plan {
-    /// Whether the groups are there from the beginning.
-    pub made: bool,
+    pub groups: Groups,
     /// Where each run joins.
     pub places: Vec<Place>,
     /// What is closed.
@@ -103,7 +111,7 @@ impl Closer {
     }
 }
 
-/// A sweep, a prune or an open under way: of whom, and which step comes next.
+/// A sweep or a prune under way: of whom, and which step comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Errand<T> {
     pub of: T,

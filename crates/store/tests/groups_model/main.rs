@@ -9,7 +9,7 @@ mod orders;
 mod tree;
 mod world;
 
-use cast::{Left, Plan};
+use cast::{Groups, Left, Plan};
 use orders::Variant;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use tree::Place;
@@ -87,22 +87,28 @@ fn explore(plan: Plan, variant: Variant) -> impl Checker<Protocol> {
 #[test]
 fn three_join_while_the_group_above_is_closed() {
     let places = vec![Place::Outer, Place::Inner, Place::Inner];
-    explore(Plan { made: true, places, close: Place::Outer, left: QUIET }, Variant::AsCoded)
-        .assert_properties();
+    explore(
+        Plan { groups: Groups::Open, places, close: Place::Outer, left: QUIET },
+        Variant::AsCoded,
+    )
+    .assert_properties();
 }
 
 #[test]
 fn three_join_while_their_own_group_is_closed() {
     let places = vec![Place::Inner, Place::Inner, Place::Inner];
-    explore(Plan { made: true, places, close: Place::Inner, left: QUIET }, Variant::AsCoded)
-        .assert_properties();
+    explore(
+        Plan { groups: Groups::Open, places, close: Place::Inner, left: QUIET },
+        Variant::AsCoded,
+    )
+    .assert_properties();
 }
 
 #[test]
 fn whoever_crashes_at_any_step() {
     let left = Left { crashes: 2, ..QUIET };
     let places = vec![Place::Outer, Place::Inner];
-    explore(Plan { made: false, places, close: Place::Outer, left }, Variant::AsCoded)
+    explore(Plan { groups: Groups::Missing, places, close: Place::Outer, left }, Variant::AsCoded)
         .assert_properties();
 }
 
@@ -111,7 +117,8 @@ fn while_empty_groups_are_pruned() {
     // With two of them both groups can be forgotten.
     for (close, prunes) in [(Place::Outer, 2), (Place::Inner, 1)] {
         let left = Left { prunes, ..QUIET };
-        let plan = Plan { made: true, places: vec![Place::Inner, Place::Inner], close, left };
+        let plan =
+            Plan { groups: Groups::Open, places: vec![Place::Inner, Place::Inner], close, left };
         explore(plan, Variant::AsCoded).assert_properties();
     }
 }
@@ -120,7 +127,7 @@ fn while_empty_groups_are_pruned() {
 fn while_runs_are_started_again() {
     let left = Left { restarts: 2, crashes: 1, ..QUIET };
     let places = vec![Place::Inner, Place::Inner];
-    explore(Plan { made: true, places, close: Place::Outer, left }, Variant::AsCoded)
+    explore(Plan { groups: Groups::Open, places, close: Place::Outer, left }, Variant::AsCoded)
         .assert_properties();
 }
 
@@ -129,7 +136,19 @@ fn while_the_group_is_opened_again() {
     let left = Left { opens: 2, ..QUIET };
     let places = vec![Place::Inner, Place::Inner];
     for close in [Place::Outer, Place::Inner] {
-        let plan = Plan { made: true, places: places.clone(), close, left };
+        let plan = Plan { groups: Groups::Open, places: places.clone(), close, left };
+        explore(plan, Variant::AsCoded).assert_properties();
+    }
+}
+
+/// Two of them find it closed, and open it side by side, each as late as can be.
+#[test]
+fn while_two_open_the_group_at_once() {
+    let quiet = Left { opens: 2, ..QUIET };
+    let (crash, prune) = (Left { crashes: 1, ..quiet }, Left { prunes: 1, ..quiet });
+    for (runs, left) in [(2, quiet), (1, crash), (1, prune)] {
+        let places = vec![Place::Outer; runs];
+        let plan = Plan { groups: Groups::Closed, places, close: Place::Outer, left };
         explore(plan, Variant::AsCoded).assert_properties();
     }
 }
@@ -138,7 +157,7 @@ fn while_the_group_is_opened_again() {
 fn while_the_group_is_opened_again_and_forgotten() {
     let left = Left { opens: 1, prunes: 1, ..QUIET };
     let places = vec![Place::Outer, Place::Outer];
-    let plan = Plan { made: true, places, close: Place::Outer, left };
+    let plan = Plan { groups: Groups::Open, places, close: Place::Outer, left };
     explore(plan, Variant::AsCoded).assert_properties();
 }
 
@@ -150,10 +169,21 @@ fn a_late_start_is_born_where_generations_are_not_compared() {
         let (place, prunes) =
             if variant == Variant::SameWhenNew { (Place::Outer, 1) } else { (Place::Inner, 0) };
         let left = Left { opens: 1, prunes, ..QUIET };
-        let plan = Plan { made: false, places: vec![place; 2], close: Place::Outer, left };
+        let plan =
+            Plan { groups: Groups::Missing, places: vec![place; 2], close: Place::Outer, left };
         let checker = explore(plan, variant);
         assert!(checker.discovery(KEPT).is_some(), "not caught: {variant:?}");
     }
+}
+
+/// One of two openers writes into the mark that the other has put in place again: a start sees
+/// that, a close comes, and the first one opens the group by the same mark.
+#[test]
+fn a_late_start_is_born_where_two_openers_write_into_one_mark() {
+    let left = Left { opens: 2, ..QUIET };
+    let plan =
+        Plan { groups: Groups::Closed, places: vec![Place::Outer], close: Place::Outer, left };
+    assert!(explore(plan, Variant::ChangesInPlace).discovery(KEPT).is_some());
 }
 
 /// A promise that no order of steps can break says nothing.
@@ -161,7 +191,7 @@ fn a_late_start_is_born_where_generations_are_not_compared() {
 fn other_orders_break_the_promise() {
     for variant in Variant::BROKEN {
         let places = vec![Place::Inner, Place::Inner];
-        let plan = Plan { made: true, places, close: Place::Outer, left: QUIET };
+        let plan = Plan { groups: Groups::Open, places, close: Place::Outer, left: QUIET };
         let checker = explore(plan, variant);
         assert!(checker.discovery(KEPT).is_some(), "not caught: {variant:?}");
     }
@@ -172,7 +202,8 @@ fn other_orders_break_the_promise() {
 #[test]
 fn leaving_after_being_put_away_is_not_clean() {
     let left = Left { crashes: 1, ..QUIET };
-    let plan = Plan { made: false, places: vec![Place::Inner], close: Place::Outer, left };
+    let plan =
+        Plan { groups: Groups::Missing, places: vec![Place::Inner], close: Place::Outer, left };
     let checker = explore(plan, Variant::LeavesLast);
     assert!(checker.discovery(CLEAN).is_some());
 }

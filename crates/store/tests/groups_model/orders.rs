@@ -17,8 +17,11 @@ pub enum Variant {
     ForgetsGenerations,
     /// Looks at the generation of its own group, but not of those above.
     ForgetsTheirGenerations,
-    /// Renames the mark, then gives it another generation.
+    /// Renames the closed mark back, then gives it another generation.
     OpensFirst,
+    /// Gives the closed mark another generation, then renames it back. It breaks the promise
+    /// where two open the group at once.
+    ChangesInPlace,
     /// A group that is made anew has the generation of every new group.
     SameWhenNew,
     /// Is put away, then leaves its group.
@@ -139,13 +142,20 @@ pub fn closing(variant: Variant, group: Place) -> Vec<Close> {
 /// What opens a group again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Open {
+    /// An older version may have left it beside `.closed`, or one that has made it late.
+    RemoveSecondMark,
+    RemoveClosed,
+    LookForMark,
+    Mark,
+    /// What is wrong: the closed mark gets another generation, and is renamed back.
     Change,
-    Rename,
+    RenameBack,
 }
 
-pub fn opening(variant: Variant) -> [Open; 2] {
+pub fn opening(variant: Variant) -> &'static [Open] {
     match variant {
-        Variant::OpensFirst => [Open::Rename, Open::Change],
-        _ => [Open::Change, Open::Rename],
+        Variant::OpensFirst => &[Open::RenameBack, Open::Change],
+        Variant::ChangesInPlace => &[Open::Change, Open::RenameBack],
+        _ => &[Open::RemoveSecondMark, Open::RemoveClosed, Open::LookForMark, Open::Mark],
     }
 }

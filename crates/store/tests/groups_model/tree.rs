@@ -119,6 +119,11 @@ impl Tree {
         group.closed.is_some()
     }
 
+    /// Removes `.closed`; whether it was there.
+    pub fn remove_closed(&mut self, place: Place) -> bool {
+        self.at_mut(place).closed.take().is_some()
+    }
+
     /// Writes another generation into the mark that was `.closed` a moment ago.
     pub fn change(&mut self, place: Place) {
         let generation = self.draw();
@@ -128,7 +133,7 @@ impl Tree {
     }
 
     /// Renames `.closed` to `.open`; false is ENOENT.
-    pub fn open(&mut self, place: Place) -> bool {
+    pub fn rename_back(&mut self, place: Place) -> bool {
         let group = self.at_mut(place);
         let mark = group.closed.take();
         group.open = mark.or(group.open);

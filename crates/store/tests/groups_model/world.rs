@@ -1,6 +1,6 @@
 //! The groups, the runs, and everybody who acts on them.
 
-use crate::cast::{Closer, Errand, Keeper, Left, Plan, Run, Seen};
+use crate::cast::{Closer, Errand, Groups, Keeper, Left, Plan, Run, Seen};
 use crate::orders::{Close, End, Join, Open, Variant, asking, closing, ending, joining, opening};
 use crate::tree::{Place, Tree};
 
@@ -23,7 +23,8 @@ pub enum Happens {
     PruneBegins(Place),
     Pruner,
     OpenBegins,
-    Opener,
+    Opener(usize),
+    OpenerCrashes(usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +36,8 @@ pub struct World {
     tree: Tree,
     sweep: Option<Errand<usize>>,
     prune: Option<Errand<Place>>,
-    open: Option<Errand<Place>>,
+    /// The next step of each that opens the group.
+    openers: Vec<usize>,
     /// The group was opened after it was closed.
     opened: bool,
     left: Left,
@@ -48,6 +50,13 @@ impl World {
         // Renaming first, it makes nothing that is there.
         let renames = steps.iter().position(|step| *step == Close::Rename).unwrap_or_default();
         let next = if variant == Variant::ListsFirst { 0 } else { renames };
+        let mut tree = match plan.groups {
+            Groups::Missing => Tree::default(),
+            Groups::Open | Groups::Closed => Tree::made(),
+        };
+        if plan.groups == Groups::Closed {
+            tree.close(plan.close);
+        }
         World {
             runs: plan.places.iter().map(|place| Run::new(*place, beginning(*place))).collect(),
             closer: Closer::Working {
@@ -57,10 +66,10 @@ impl World {
             },
             seen: Seen::default(),
             close: plan.close,
-            tree: if plan.made { Tree::made() } else { Tree::default() },
+            tree,
             sweep: None,
             prune: None,
-            open: None,
+            openers: Vec::new(),
             opened: false,
             left: plan.left,
         }
@@ -113,9 +122,13 @@ impl World {
             let places = [Place::Outer, Place::Inner].into_iter().filter(there);
             actions.extend(places.map(Happens::PruneBegins));
         }
-        if self.open.is_some() {
-            actions.push(Happens::Opener);
-        } else if self.left.opens > 0 && self.tree.at(self.close).closed.is_some() {
+        for index in 0..self.openers.len() {
+            actions.push(Happens::Opener(index));
+            if self.left.crashes > 0 {
+                actions.push(Happens::OpenerCrashes(index));
+            }
+        }
+        if self.left.opens > 0 && self.tree.at(self.close).closed.is_some() {
             actions.push(Happens::OpenBegins);
         }
     }
@@ -168,16 +181,22 @@ impl World {
             Happens::Pruner => world.prune(variant),
             Happens::OpenBegins => {
                 world.left.opens -= 1;
-                world.open = Some(Errand { of: world.close, next: 0 });
+                world.openers.push(0);
             }
-            Happens::Opener => world.open(variant),
+            Happens::Opener(index) => world.open(variant, index),
+            Happens::OpenerCrashes(index) => {
+                world.left.crashes -= 1;
+                world.openers.remove(index);
+            }
         }
         world.forget_what_is_over();
         world
     }
 
-    /// What was seen by a start matters until it is born or refused.
+    /// What was seen by a start matters until it is born or refused, and which opener is which
+    /// never does.
     fn forget_what_is_over(&mut self) {
+        self.openers.sort_unstable();
         for run in &mut self.runs {
             if !matches!(run.keeper, Keeper::Beginning { .. }) {
                 run.saw = [None; 2];
@@ -298,8 +317,10 @@ impl World {
             Close::Rename => {
                 let closed = self.tree.close(self.close);
                 for run in &mut self.runs {
-                    run.early |= closed && run.saw[self.close as usize].is_some();
+                    let was_asked = run.alive || run.saw[self.close as usize].is_some();
+                    run.early |= closed && was_asked;
                 }
+                self.opened &= !closed;
                 closed
             }
             Close::ListNames => {
@@ -385,15 +406,36 @@ impl World {
         self.prune = (!is_done).then_some(Errand { of, next: next + 1 });
     }
 
-    fn open(&mut self, variant: Variant) {
-        let Some(Errand { of, next }) = self.open else { return };
-        let steps = opening(variant);
-        match steps[next] {
-            Open::Change => self.tree.change(of),
-            Open::Rename => self.opened |= self.tree.open(of),
+    fn open(&mut self, variant: Variant, index: usize) {
+        let (steps, next, of) = (opening(variant), self.openers[index], self.close);
+        let is_done = match steps[next] {
+            Open::RemoveSecondMark => {
+                self.tree.at_mut(of).open = None;
+                false
+            }
+            Open::RemoveClosed => {
+                self.opened |= self.tree.remove_closed(of);
+                false
+            }
+            Open::LookForMark => self.tree.has_mark(of),
+            Open::Mark => {
+                self.tree.mark(of, false);
+                true
+            }
+            Open::Change => {
+                self.tree.change(of);
+                false
+            }
+            Open::RenameBack => {
+                self.opened |= self.tree.rename_back(of);
+                false
+            }
+        };
+        if is_done || next + 1 == steps.len() {
+            self.openers.remove(index);
+        } else {
+            self.openers[index] += 1;
         }
-        self.open =
-            Some(next + 1).filter(|next| *next < steps.len()).map(|next| Errand { of, next });
     }
 }
 

@@ -1,9 +1,10 @@
 //! The marks of groups, and their generations: a start that is late is refused.
 
+use crate::disk::{fill, is_full, on_disk};
 use crate::kit::{Home, begin, id, names};
-use fullstop_store::{Generations, GroupName, StoreError};
+use fullstop_store::{Generations, GroupName, Store, StoreError};
 use proptest::prelude::*;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -154,11 +155,69 @@ fn a_close_renames_the_mark_that_was_made_at_the_first_join() {
         );
         assert!(!mark(&home, name, ".open").exists());
         open(&home, name);
-        assert_eq!(mark(&home, name, ".open").metadata().expect("the mark").ino(), made.ino());
     }
     // Where only one below it was joined, it has its mark as well, and nothing else.
     assert_eq!(names(&home, "groups/plan"), [".open", "research"]);
     assert_eq!(names(&home, "groups/plan/research"), [".members", ".open"]);
+}
+
+/// Of two that open a group, one may sleep with the mark in its hands until the other has opened
+/// it, a start has seen that, and a close has come. So a mark is never written to, and none comes
+/// back.
+#[test]
+fn a_mark_that_was_closed_is_left_as_it_is_and_does_not_come_back() {
+    let home = Home::new();
+    seen(&home);
+    close(&home, INNER);
+    let closed = std::fs::File::open(mark(&home, INNER, ".closed")).expect("a mark");
+    let before = std::io::read_to_string(&closed).expect("read");
+    open(&home, INNER);
+    let mut now = vec![0; before.len()];
+    closed.read_exact_at(&mut now, 0).expect("read");
+    assert_eq!(String::from_utf8_lossy(&now), before);
+    assert_eq!(closed.metadata().expect("looked").nlink(), 0, "it is in place again");
+    assert_eq!(names(&home, "groups"), ["plan"], "something was left");
+}
+
+#[test]
+fn a_group_is_closed_and_opened_on_a_full_disk() {
+    let test = "marks::a_group_is_closed_and_opened_on_a_full_disk";
+    let Some(dir) = on_disk(test, "mount -t tmpfs -o size=64k,mode=700 none \"$DIR\"") else {
+        return;
+    };
+    let (store, inner) = (Store::at(&dir).expect("a store"), group(INNER));
+    let before = inner.ask(store.root()).expect("open").generations;
+    let ballast = fill(&dir);
+    inner.close(store.root()).expect("closed");
+    // While this is held, removing the mark makes no room for the next one.
+    let _held = std::fs::File::open(dir.join("groups").join(INNER).join(".closed"));
+    inner.open(store.root()).expect("opened");
+    assert_eq!(inner.closed_by(store.root()).expect("looked"), None);
+    is_full(inner.ask(store.root()));
+    std::fs::remove_file(ballast).expect("removed");
+    assert_ne!(inner.ask(store.root()).expect("open").generations, before);
+}
+
+/// A process that makes the mark late, after a close, leaves both.
+#[test]
+fn a_group_with_both_marks_is_closed() {
+    let home = Home::new();
+    let before = seen(&home);
+    let half_open = || {
+        close(&home, INNER);
+        std::fs::write(mark(&home, INNER, ".open"), "another").expect("a second mark");
+        assert!(matches!(group(INNER).ask(home.root()), Err(StoreError::GroupClosed(_))));
+        assert!(matches!(join(&home, &before), Err(StoreError::GroupClosed(_))));
+        prune(&home);
+    };
+    half_open();
+    close(&home, INNER);
+    assert_eq!(names(&home, "groups/plan/research"), [".closed", ".members"]);
+    half_open();
+    open(&home, INNER);
+    assert!(!mark(&home, INNER, ".closed").exists());
+    late(join(&home, &before));
+    join(&home, &seen(&home)).expect("asked for afterwards");
 }
 
 /// Until now a group that was open had no mark, and that of a closed one was empty.
