@@ -2,7 +2,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::format::VERSION;
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -43,16 +43,11 @@ impl Dir {
         Ok(Dir { fd, path })
     }
 
-    /// Opens a directory below, making it if it is not there.
-    pub fn make_below(&self, name: &str) -> Result<Dir> {
-        match self.below(name) {
-            Err(error) if error.is_missing() => {
-                match rustix::fs::mkdirat(&self.fd, name, Mode::RWXU) {
-                    Ok(()) | Err(Errno::EXIST) => self.below(name),
-                    Err(errno) => Err(StoreError::io("make", &self.path.join(name), errno)),
-                }
-            }
-            other => other,
+    /// Makes a directory below, if it is not there.
+    pub(crate) fn make(&self, name: &str) -> Result<()> {
+        match mkdirat(&self.fd, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(StoreError::io("make", &self.path.join(name), errno)),
         }
     }
 

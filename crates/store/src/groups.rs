@@ -13,7 +13,7 @@ use crate::files::Dir;
 use crate::mark::{Asked, GROUPS, Generations, Mark, tidy};
 use crate::rundir::RunDir;
 use fullstop_core::id::Id;
-use rustix::fs::{AtFlags, Mode, linkat, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, linkat, unlinkat};
 use rustix::io::Errno;
 use std::fmt;
 use std::str::FromStr;
@@ -111,9 +111,9 @@ impl GroupName {
 
     /// Makes the directories and the marks of its line, the outermost first.
     fn make(&self, root: &Dir) -> Result<()> {
-        make_dir(root, GROUPS)?;
+        root.make(GROUPS)?;
         for name in self.line() {
-            make_dir(root, &format!("{GROUPS}/{name}"))?;
+            root.make(&format!("{GROUPS}/{name}"))?;
             Mark::of(root, name).make()?;
         }
         Ok(())
@@ -164,7 +164,7 @@ impl GroupName {
                     return Err(StoreError::io("join", &root.path.join(&joined.0), errno));
                 }
             }
-            match make_dir(root, &members) {
+            match root.make(&members) {
                 Err(error) if error.is_missing() => break,
                 other => other?,
             }
@@ -228,13 +228,6 @@ impl GroupName {
             Err(error) if error.is_missing() => Ok(()),
             other => other,
         }
-    }
-}
-
-fn make_dir(root: &Dir, name: &str) -> Result<()> {
-    match mkdirat(&root.fd, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(errno) => Err(StoreError::io("make", &root.path.join(name), errno)),
     }
 }
 

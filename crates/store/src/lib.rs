@@ -20,6 +20,7 @@ mod files;
 pub mod format;
 mod generations;
 mod groups;
+mod hash;
 mod journal;
 mod log;
 mod mark;

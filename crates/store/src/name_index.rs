@@ -7,8 +7,9 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
+use crate::hash;
 use fullstop_core::id::Id;
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, OFlags, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::fmt::Write as _;
 
@@ -46,8 +47,8 @@ pub(crate) fn add(root: &Dir, name: &str, entry: &Entry) -> Result<()> {
     loop {
         match root.open_file(&path, OFlags::WRONLY | OFlags::CREATE) {
             Err(error) if error.is_missing() && tries < TRIES => {
-                make(root, NAMES)?;
-                make(root, &directory(name))?;
+                root.make(NAMES)?;
+                root.make(&directory(name))?;
                 tries += 1;
             }
             made => return made.map(drop),
@@ -113,15 +114,8 @@ pub(crate) fn is_whole(root: &Dir) -> bool {
 
 /// Says that every run is in the index. Without it the next search looks at every run.
 pub(crate) fn set_whole(root: &Dir) {
-    if make(root, NAMES).is_ok() {
+    if root.make(NAMES).is_ok() {
         let _ = root.open_file(WHOLE, OFlags::WRONLY | OFlags::CREATE);
-    }
-}
-
-fn make(root: &Dir, name: &str) -> Result<()> {
-    match mkdirat(&root.fd, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(errno) => Err(StoreError::io("make", &root.path.join(name), errno)),
     }
 }
 
@@ -139,15 +133,9 @@ fn directory(name: &str) -> String {
     }
     if text.len() > LONGEST {
         text.truncate(LONGEST);
-        let _ = write!(text, "~{:016x}", hash(name));
+        let _ = write!(text, "~{:016x}", hash::of(name.as_bytes()));
     }
     format!("{NAMES}/{text}")
-}
-
-/// FNV-1a, in every version alike.
-fn hash(text: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 #[cfg(test)]

@@ -147,8 +147,8 @@ impl Store {
                     if self.is_blank() {
                         name_index::set_whole(&self.root);
                     }
-                    self.root.make_below("live")?;
-                    self.root.make_below("runs")?;
+                    self.root.make("live")?;
+                    self.root.make("runs")?;
                     tries += 1;
                 }
                 other => return other,

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// ```
 /// use fullstop_store::World;
 ///
-/// assert!(World::here().is_here() && !World::here().is_before_reboot());
+/// assert!(World::here().is_here());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct World {
@@ -50,11 +50,6 @@ impl World {
 
     pub fn is_here(&self) -> bool {
         self.whereabouts() == Whereabouts::Here
-    }
-
-    /// This machine, before it was last started.
-    pub fn is_before_reboot(&self) -> bool {
-        self.whereabouts() == Whereabouts::BeforeReboot
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A record is replaced as a whole, which a crowd that comes and goes would make
 //! expensive. Here only the slots that changed are written, in place. So a reader may find
-//! a slot that is half written or damaged: each carries a checksum, and what fails it is
-//! nobody. See `docs/records.md`.
+//! a slot that is half written or damaged: each carries a checksum, and a slot that fails
+//! its checksum names no process. See `docs/records.md`.
 
 mod file;
 mod read;

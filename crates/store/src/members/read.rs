@@ -8,21 +8,20 @@ use crate::format::RecordFile;
 use fullstop_core::identity::Identity;
 use rustix::fs::OFlags;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read as _};
 
 /// More than there can be processes (PID_MAX_LIMIT of Linux): a longer file is not ours,
 /// and nobody waits until it is read.
 const MOST: usize = 4 * 1024 * 1024;
-/// So many slots are read at a time.
-const AT_A_TIME: usize = 2048;
+/// So many bytes are read at a time: whole slots.
+const CHUNK: usize = 2048 * SLOT;
 
 /// Who is known to have been in a run: its leader, and the members when last counted.
 #[derive(Debug, Default)]
 pub struct KnownMembers {
     pub identities: Vec<Identity>,
-    /// Why somebody may be missing who was written down. Nothing may be concluded then
-    /// from not finding anybody.
+    /// Why the list may lack members that were written down. If it is set, a search that
+    /// finds no process proves nothing.
     pub lost: Option<LostMembers>,
 }
 
@@ -106,8 +105,11 @@ fn read_file(
         other => other?,
     };
     let mut begin = [0; SLOT];
-    if fill(&mut file, &mut begin).map_err(why)? < SLOT {
-        return Ok(Some(LostMembers::Header));
+    match file.read_exact(&mut begin) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Ok(Some(LostMembers::Header));
+        }
+        read => read.map_err(why)?,
     }
     match slot::read_header(&record.id, record.generation, &begin) {
         Header::Ours => {}
@@ -116,11 +118,12 @@ fn read_file(
         Header::Damaged => return Ok(Some(LostMembers::Header)),
     }
     let seed = Seed::new(&record.id, record.generation);
-    let mut bytes = vec![0; AT_A_TIME * SLOT];
+    let mut bytes = Vec::with_capacity(CHUNK);
     let (mut next, mut damaged) = (0, 0);
     loop {
-        let filled = fill(&mut file, &mut bytes).map_err(why)?;
-        let (slots, _) = bytes[..filled].as_chunks::<SLOT>();
+        bytes.clear();
+        (&file).take(CHUNK as u64).read_to_end(&mut bytes).map_err(why)?;
+        let (slots, _) = bytes.as_chunks::<SLOT>();
         for bytes in slots {
             match slot::read_slot(seed, next, bytes) {
                 Slot::Free => {}
@@ -130,25 +133,11 @@ fn read_file(
             }
             next += 1;
         }
-        if filled < bytes.len() {
+        if bytes.len() < CHUNK {
             return Ok(Some(LostMembers::Cut));
         }
         if next >= MOST {
             return Ok(Some(LostMembers::TooLong));
         }
     }
-}
-
-/// Reads until it is full or the file ends.
-fn fill(file: &mut File, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read(&mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }

@@ -1,5 +1,6 @@
 //! The bytes of a slot, and of the header before the first one. Numbers are little-endian.
 
+use crate::hash;
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
 
@@ -25,13 +26,13 @@ pub struct Seed(u64);
 
 impl Seed {
     pub fn new(id: &Id, generation: u32) -> Seed {
-        let of_id = fnv(0xcbf2_9ce4_8422_2325, id.as_str().as_bytes());
-        Seed(fnv(of_id, &generation.to_le_bytes()))
+        let of_id = hash::of(id.as_str().as_bytes());
+        Seed(hash::go_on(of_id, &generation.to_le_bytes()))
     }
 
     /// Also about the place: a slot that was copied elsewhere is damaged.
     fn sum(self, place: u64, body: &[u8]) -> [u8; 8] {
-        fnv(fnv(self.0, &place.to_le_bytes()), body).to_le_bytes()
+        hash::go_on(hash::go_on(self.0, &place.to_le_bytes()), body).to_le_bytes()
     }
 
     fn seal(self, place: u64, mut bytes: Bytes) -> Bytes {
@@ -43,12 +44,6 @@ impl Seed {
     fn is_sealed(self, place: u64, bytes: &Bytes) -> bool {
         self.sum(place, &bytes[..BODY]) == bytes[BODY..]
     }
-}
-
-/// FNV-1a. It is against accidents, not against an enemy, who could compute any other.
-fn fnv(from: u64, bytes: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.iter().fold(from, step)
 }
 
 /// Where a block lies in the file: the header, and from the first on the slots.

@@ -110,9 +110,11 @@ impl RunDir {
     }
 
     fn directories_in(&self, root: Dir) -> Result<(Dir, Dir)> {
-        root.make_below("runs")?;
-        root.make_below("live")?;
-        let dir = root.make_below(&format!("runs/{}", self.id))?;
+        let name = format!("runs/{}", self.id);
+        for name in ["runs", "live", &name] {
+            root.make(name)?;
+        }
+        let dir = root.below(&name)?;
         Ok((root, dir))
     }
 
