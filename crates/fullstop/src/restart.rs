@@ -11,7 +11,7 @@ use fullstop_core::ladder::Ladder;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ground, HostPolicy, Secret};
 use fullstop_store::format::SpecFile;
-use fullstop_store::{Asked, GroupName, Output, Reserve, Stdin, Streams, Tag, Text};
+use fullstop_store::{AskedGroup, GroupName, Output, Reserve, Stdin, Streams, Tag, Text};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) async fn restart(run: &Run) -> Result<Run> {
 
 /// What the next generation needs, and what could be taken of it beforehand.
 struct Needs {
-    asked: Option<Asked>,
+    asked: Option<AskedGroup>,
     secrets: Vec<Secret>,
     room: Reserve,
     recruit: Recruit,

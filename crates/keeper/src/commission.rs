@@ -21,7 +21,7 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::Wanted;
 use fullstop_core::signal::Signal;
-use fullstop_store::{Generations, Reply, Stdin, Streams, Text};
+use fullstop_store::{GroupGenerations, Reply, Stdin, Streams, Text};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -38,7 +38,7 @@ pub struct Commission {
     pub group: Option<String>,
     /// What its group was when it was asked for; for this start alone.
     #[serde(default)]
-    pub group_generations: Option<Generations>,
+    pub group_generations: Option<GroupGenerations>,
     pub generation: u32,
     pub argv: Vec<Text>,
     pub env: Vec<(Text, Text)>,

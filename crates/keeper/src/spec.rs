@@ -8,7 +8,7 @@ use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_core::report::{Report, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_store::{Generations, GroupName, Streams, Tag, Text};
+use fullstop_store::{GroupGenerations, GroupName, Streams, Tag, Text};
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -27,7 +27,7 @@ pub struct Spec {
     pub name: Option<String>,
     pub group: Option<GroupName>,
     /// What its group was when it was asked for; for this start alone.
-    pub group_generations: Option<Generations>,
+    pub group_generations: Option<GroupGenerations>,
     pub generation: u32,
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,

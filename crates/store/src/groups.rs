@@ -10,7 +10,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::mark::{Asked, GROUPS, Generations, Mark, tidy};
+use crate::mark::{AskedGroup, GROUPS, GroupGenerations, Mark, tidy};
 use crate::rundir::RunDir;
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, linkat, unlinkat};
@@ -82,9 +82,9 @@ impl GroupName {
     /// What a start has to remember from the moment it is asked for, and keeps until it is born;
     /// an error, if the group is closed. What is missing of the groups is made: from here on they
     /// can be closed on a full disk.
-    pub fn ask(&self, root: &Dir) -> Result<Asked> {
+    pub fn ask(&self, root: &Dir) -> Result<AskedGroup> {
         let ask = || self.line().map(|name| Mark::of(root, name).ask()).collect();
-        self.make_and(root, ask).map(Asked::of)
+        self.make_and(root, ask).map(AskedGroup::of)
     }
 
     /// From here on nothing can start in it.
@@ -135,7 +135,7 @@ impl GroupName {
 
     /// Registers a run whose lock is held and whose socket listens, then looks whether it
     /// may be born: whether its groups are what they were when it was asked for.
-    pub fn join(&self, root: &Dir, run: &RunDir, seen: &Generations) -> Result<Joined> {
+    pub fn join(&self, root: &Dir, run: &RunDir, seen: &GroupGenerations) -> Result<Joined> {
         let joined = self.register(root, run)?;
         let marks: Vec<Mark<'_>> = self.line().map(|name| Mark::of(root, name)).collect();
         let mut pairs = marks.iter().zip(&seen.0);

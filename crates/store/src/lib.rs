@@ -40,7 +40,7 @@ pub use files::Dir;
 pub use groups::GroupName;
 pub use journal::{JournalReader, News, Notice};
 pub use log::{Extent, Log, LogReader, Piece, Took};
-pub use mark::{Asked, Generations};
+pub use mark::{AskedGroup, GroupGenerations};
 pub use members::{KnownMembers, LostMembers, MemberFile};
 pub use room::Reserve;
 pub use rundir::{Name, RunDir, Standing};

@@ -32,7 +32,7 @@ const NEW: &str = ".new-";
 /// The generations of a group and of all groups above it, as they were when a start was
 /// asked for. They hold for that start alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generations(pub(crate) Vec<String>);
+pub struct GroupGenerations(pub(crate) Vec<String>);
 
 /// What a start has seen of its groups when it was asked for. While this is kept, a prune leaves
 /// the groups as they are: nothing could tell the start whether a group that was forgotten had
@@ -54,16 +54,16 @@ pub struct Generations(pub(crate) Vec<String>);
 /// # Ok::<(), fullstop_store::StoreError>(())
 /// ```
 #[derive(Debug)]
-pub struct Asked {
-    pub generations: Generations,
+pub struct AskedGroup {
+    pub generations: GroupGenerations,
     /// With a shared lock on each.
     _marks: Vec<File>,
 }
 
-impl Asked {
-    pub(crate) fn of(marks: Vec<(File, String)>) -> Asked {
+impl AskedGroup {
+    pub(crate) fn of(marks: Vec<(File, String)>) -> AskedGroup {
         let (marks, generations) = marks.into_iter().unzip();
-        Asked { generations: Generations(generations), _marks: marks }
+        AskedGroup { generations: GroupGenerations(generations), _marks: marks }
     }
 }
 

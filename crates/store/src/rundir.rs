@@ -10,7 +10,7 @@ use crate::format::{Event, Phase, RecordFile, SpecFile};
 use crate::generations;
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
-use crate::mark::Generations;
+use crate::mark::GroupGenerations;
 use crate::members::{self, KnownMembers, MEMBERS, MemberFile};
 use crate::name_index::{self, Entry};
 use crate::room::{self, ROOM};
@@ -168,7 +168,7 @@ impl RunDir {
 
     /// As [`RunDir::join`], for a start that was asked for earlier: it is refused as well if
     /// the group was closed since, though it may be open again.
-    pub fn join_as_asked(&mut self, group: &GroupName, seen: &Generations) -> Result<()> {
+    pub fn join_as_asked(&mut self, group: &GroupName, seen: &GroupGenerations) -> Result<()> {
         self.joined = Some(group.join(&self.root, self, seen)?);
         Ok(())
     }

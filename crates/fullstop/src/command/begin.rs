@@ -10,7 +10,7 @@ use crate::secret::{self, SecretFile};
 use fullstop_core::machine::Plan;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec, fresh_id};
-use fullstop_store::{Asked, GroupName, Reply, Stdin, Store, Streams, Tag};
+use fullstop_store::{AskedGroup, GroupName, Reply, Stdin, Store, Streams, Tag};
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
 
@@ -122,7 +122,7 @@ impl Command {
 
 /// What the group is now, before anything takes time: a start that comes to its birth late
 /// must notice that the group was closed since.
-pub(crate) fn ask(group: Option<&GroupName>, store: &Store) -> Result<Option<Asked>> {
+pub(crate) fn ask(group: Option<&GroupName>, store: &Store) -> Result<Option<AskedGroup>> {
     Ok(group.map(|group| group.ask(store.root())).transpose()?)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::disk::{fill, is_full, on_disk};
 use crate::kit::{Home, begin, id, names};
-use fullstop_store::{Generations, GroupName, Store, StoreError};
+use fullstop_store::{GroupGenerations, GroupName, Store, StoreError};
 use proptest::prelude::*;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn mark(home: &Home, group: &str, name: &str) -> PathBuf {
     home.path().join("groups").join(group).join(name)
 }
 
-fn seen(home: &Home) -> Generations {
+fn seen(home: &Home) -> GroupGenerations {
     group(INNER).ask(home.root()).expect("open").generations
 }
 
@@ -40,7 +40,7 @@ fn prune(home: &Home) {
 }
 
 /// A start that saw this comes to its birth only now.
-fn join(home: &Home, seen: &Generations) -> Result<(), StoreError> {
+fn join(home: &Home, seen: &GroupGenerations) -> Result<(), StoreError> {
     static DAY: AtomicU64 = AtomicU64::new(0);
     let id = id(DAY.fetch_add(1, Ordering::Relaxed));
     let mut run = begin(home, &id, None);
@@ -125,7 +125,7 @@ fn starts_that_make_a_group_at_once_see_one_generation() {
     for _ in 0..20 {
         let home = Home::new();
         let start = Barrier::new(STARTS);
-        let all: Vec<Generations> = scope(|scope| {
+        let all: Vec<GroupGenerations> = scope(|scope| {
             let ask = || {
                 let store = home.again();
                 start.wait();
@@ -291,7 +291,7 @@ proptest! {
     fn a_start_is_born_only_into_what_it_saw(steps in prop::collection::vec(step(), 1..40)) {
         let home = Home::new();
         // What each has seen, and whether that still holds.
-        let mut starts: [Option<(Generations, bool)>; 3] = Default::default();
+        let mut starts: [Option<(GroupGenerations, bool)>; 3] = Default::default();
         let mut closed: Vec<&str> = Vec::new();
         for step in steps {
             match step {
