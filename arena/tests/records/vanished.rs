@@ -616,7 +616,9 @@ fn directory_for_a_record(world: &mut World, place: Place) -> Outcome {
 /// A live run of which nothing can be read is shown, at once, and can be stopped.
 fn no_record_no_spec(world: &mut World, place: Place) -> Outcome {
     let _never = Lines::create(world, "never")?;
-    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let older = start(world, place, &["--name", "same"], &["true"])?;
+    say(world, place, &["wait", &older])?.expect(0)?;
+    let id = start(world, place, &["--name", "same"], &["sh", "-c", QUIET])?;
     let who = who(world, &id)?;
     for name in ["record.json", "spec.json"] {
         fs::remove_file(dir(world, &id).join(name)).context(name)?;
@@ -624,8 +626,8 @@ fn no_record_no_spec(world: &mut World, place: Place) -> Outcome {
     let rows = listed(world, place)?;
     ensure!(rows.len() == 1 && rows[0]["state"] == "damaged", "ps shows {rows:?}");
     ensure!(rows[0]["live"] == true, "ps shows {rows:?}");
-    say(world, place, &["stop", &id])?.expect(0)?;
-    ensure!(!alive(&who.leader), "it lives");
+    say(world, place, &["stop", "same"])?.expect(0)?;
+    ensure!(!alive(&who.leader), "another one was taken for it");
     expect_over(world, &id, "stopped", proof(place))?;
     all_clean(world)
 }

@@ -258,7 +258,7 @@ impl RunDir {
         members.write(&self.dir)
     }
 
-    /// See [`members::read`].
+    /// Who is known to have been in it, by this record and by the file of members.
     pub fn read_members(&self, record: &RecordFile) -> KnownMembers {
         members::read(&self.dir, record)
     }
@@ -287,7 +287,7 @@ impl RunDir {
         generations::read_spec(&self.dir)
     }
 
-    /// See [`generations::read_record_surely`].
+    /// The record of its last generation, whichever version of fullstop began that.
     pub fn read_record(&self) -> Result<RecordFile> {
         generations::read_record_surely(&self.dir)
     }

@@ -329,6 +329,8 @@ impl Store {
             } else if listed.contains(id) {
                 match self.is_named(id, word) {
                     Ok(true) => meant.push(id.clone()),
+                    // Of a live run of which nothing is left to be read the index tells.
+                    Ok(false) if self.has_lost_its_files(id)? => meant.push(id.clone()),
                     Ok(false) => {}
                     Err(error) => unreadable = Some(error),
                 }
@@ -375,6 +377,14 @@ impl Store {
         let name = |id: &Id| self.record_or_spec(id).ok()?.name;
         let candidates = shown.map(|id| (id.clone(), name(&id))).collect();
         Err(FindError::Several { word: word.to_owned(), candidates, more })
+    }
+
+    /// Whether neither record nor spec of a live run is there, and it is not being born.
+    fn has_lost_its_files(&self, id: &Id) -> Result<bool> {
+        match self.record_or_spec(id) {
+            Err(error) if error.is_missing() => Ok(!self.is_being_born(id)?),
+            _ => Ok(false),
+        }
     }
 
     /// Whether this is the name of a run. What is gone has none, nor has what is being born:

@@ -336,7 +336,7 @@ proptest! {
             let place = at * SLOT..(at + 1) * SLOT;
             [&old, &new].iter().any(|whole| whole.get(place.clone()) == Some(bytes))
         };
-        let ends = [&old, &new].map(|whole| whole.chunks_exact(SLOT).enumerate().last());
+        let ends = [&old, &new].map(|whole| whole.chunks_exact(SLOT).enumerate().next_back());
         let end = torn.chunks_exact(SLOT).enumerate().position(|block| ends.contains(&Some(block)));
         let blocks = |end: usize| torn.chunks_exact(SLOT).enumerate().take(end);
         let whole = end.is_some_and(|end| blocks(end).all(is_whole));
