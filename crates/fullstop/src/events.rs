@@ -39,7 +39,7 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 ///     seen.extend(blocking::wait(events.next())?.into_iter().map(|event| event.what));
 /// }
 /// assert!(matches!(seen[0], What::Started { .. }));
-/// # drop(run);
+/// # blocking::wait(run.wait())?;
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -3,6 +3,7 @@
 
 use super::around::send;
 use super::look::{Look, Settled, look};
+use super::silence::Silence;
 use super::{GONE, Progress};
 use crate::any_of::{Wait, any_of};
 use crate::error::Result;
@@ -16,7 +17,7 @@ use fullstop_store::format::{Phase, RecordFile};
 use std::future::pending;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// A notice is lost if its writer is killed between the record and the notice: a run is
 /// looked at now and then whatever is told.
@@ -132,7 +133,9 @@ impl Settled {
             // One that somebody has stopped on its way out is let go on.
             for _ in 0..2 {
                 let Some(pidfd) = alive(identity) else { break };
-                if timeout(GONE, death(pidfd)).await.is_err() && record.world.is_here() {
+                let mut silence = Silence::of(|| Some(identity.pid));
+                let died = silence.wait_for(GONE, death(pidfd)).await.is_some();
+                if !died && record.world.is_here() {
                     send(Some(identity), Signal::CONT);
                 }
             }

@@ -28,7 +28,7 @@ use fullstop_store::format::Phase;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How long keeper and guard of a run that is over may take to be gone.
+/// How long keeper and guard of a run that is over may take to be gone, in time of their own.
 const GONE: Duration = Duration::from_millis(500);
 /// How long going around may take: what a stop may take beyond its ladder.
 const LAST_STEP: Duration = Duration::from_secs(5);
