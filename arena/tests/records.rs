@@ -22,6 +22,7 @@ mod records {
     pub mod chaos;
     pub mod closing;
     pub mod crowd;
+    pub mod denied;
     pub mod descriptors;
     pub mod desk;
     pub mod directory;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
             records::sweeping::register,
             records::members::register,
             records::vanished::register,
+            records::denied::register,
             records::passing::register,
             records::strangers::register,
             records::worlds::register,

@@ -1,6 +1,6 @@
 //! One deed for each of several runs.
 
-use crate::fail::{FAILED, Fail, complain};
+use crate::fail::{FAILED, Fail, STUCK, complain};
 use fullstop::{Error, Run, Runs};
 
 /// What goes wrong with one run is said, and the others have their turn. The status is that
@@ -21,7 +21,7 @@ pub fn each(
     failed.map_or(Ok(()), Err)
 }
 
-/// The status of commands whose failures have one status.
-pub fn failed(_: &Error) -> u8 {
-    FAILED
+/// The status of commands whose failures have one status, unless a run lives on.
+pub fn failed(error: &Error) -> u8 {
+    if let Error::LivesOn { .. } = error { STUCK } else { FAILED }
 }

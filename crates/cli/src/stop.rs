@@ -142,7 +142,10 @@ impl Results<'_> {
             return;
         }
         complain(format!("{id}: {error}"));
-        let status = if let Error::TimedOut(_) = error { STUCK } else { FAILED };
+        let status = match error {
+            Error::TimedOut(_) | Error::LivesOn { .. } => STUCK,
+            _ => FAILED,
+        };
         self.status = self.status.or(Some(status));
     }
 

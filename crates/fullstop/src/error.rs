@@ -3,11 +3,13 @@
 use fullstop_cage::plain;
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
+
 use fullstop_keeper::sweep::ForgetError;
 use fullstop_store::{FindError, StoreError, Whereabouts};
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 /// Why something could not be done.
 ///
@@ -61,6 +63,12 @@ pub enum Error {
         id: Id,
         why: ForgetError,
     },
+    /// Neither keeper nor guard looks after it, and processes live in its cgroup, whatever is
+    /// written down of it.
+    LivesOn {
+        id: Id,
+        cgroup: PathBuf,
+    },
     /// Not all was done in the time given.
     TimedOut(String),
     /// Something that has no place in the state of the run.
@@ -92,6 +100,7 @@ impl Error {
         match self {
             Error::Failed { status, .. } => *status,
             Error::TimedOut(_) => 124,
+            Error::LivesOn { .. } => 120,
             Error::LeftAlone(why) | Error::NotAgain { why, .. } => why.status(),
             _ => 125,
         }
@@ -128,6 +137,12 @@ impl fmt::Display for Error {
                  fullstop rm --forget {id})"
             ),
             Error::NotForgotten { id, why } => write!(f, "run {id} is not forgotten: {why}"),
+            Error::LivesOn { id, cgroup } => write!(
+                f,
+                "run {id} has no keeper, and processes live in its cgroup (to end them: \
+                 echo 1 > {}/cgroup.kill)",
+                cgroup.display()
+            ),
             Error::TimedOut(what) | Error::Unfit(what) => f.write_str(what),
         }
     }

@@ -11,7 +11,7 @@ use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Reason, Stream};
 use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, living_cgroup, sweep_one};
-use fullstop_store::format::{RecordFile, SpecFile};
+use fullstop_store::format::{Phase, RecordFile, SpecFile};
 use fullstop_store::{Extent, Request, Standing, Store, Whereabouts};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -221,16 +221,10 @@ impl Run {
                 Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
                     return Err(Error::LostElsewhere { id: self.id.clone(), whereabouts });
                 }
-                Some(Found::LeftAlone { .. }) => match living_cgroup(store, &self.id) {
-                    Some(cgroup) => {
-                        return Err(Error::Unfit(format!(
-                            "run {} is lost, and processes live in its cgroup {}",
-                            self.id,
-                            cgroup.display()
-                        )));
-                    }
-                    None => store.put_away(&self.id)?,
-                },
+                Some(Found::LeftAlone { .. }) => {
+                    self.check_cgroup()?;
+                    store.put_away(&self.id)?;
+                }
                 _ => {}
             }
             // There was only the listing.
@@ -238,7 +232,20 @@ impl Run {
                 return Ok(());
             }
         }
+        self.check_cgroup()?;
         Ok(store.remove(&self.id)?)
+    }
+
+    /// An error, if processes live in the cgroup that carries the tag of this run, which is
+    /// over by all that is written down. Those of a released one may.
+    pub(crate) fn check_cgroup(&self) -> Result<()> {
+        let is_released = || self.record().is_ok_and(|record| record.state == Phase::Released);
+        match living_cgroup(self.runs.store(), &self.id) {
+            Some(cgroup) if !is_released() && self.standing()? != Standing::Live => {
+                Err(Error::LivesOn { id: self.id.clone(), cgroup })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes the record of a lost run that belongs to another machine or pid namespace,

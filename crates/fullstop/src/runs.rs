@@ -204,6 +204,11 @@ impl Runs {
             age.and_then(|at| now.duration_since(at).ok()).is_some_and(|age| age >= older)
         };
         let mut over: Vec<Id> = self.store.all()?.into_iter().filter(over).collect();
+        // Processes live in it, whatever is written down: it is named by `unlisted`.
+        let living = self.living_cgroups()?;
+        let lives =
+            |id: &Id| living.contains_key(id) && self.run(id.clone()).check_cgroup().is_err();
+        over.retain(|id| !lives(id));
         over.truncate(over.len().saturating_sub(keep));
         over.retain(aged);
         if dry_run {

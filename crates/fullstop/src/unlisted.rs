@@ -110,19 +110,23 @@ impl Runs {
                     Some(pid);
             }
         }
-        for (tag, path) in own_cgroup().map(|place| tagged(&place)).transpose()?.unwrap_or_default()
-        {
-            if tag.is_of(self.path()) && is_populated(&path) {
-                let run = found.entry(tag.id.clone()).or_insert_with(|| Unlisted::new(&tag.id));
-                run.processes = inside(&path).len();
-                run.cgroup = Some(path);
-            }
+        for (id, path) in self.living_cgroups()? {
+            let run = found.entry(id.clone()).or_insert_with(|| Unlisted::new(&id));
+            run.processes = inside(&path).len();
+            run.cgroup = Some(path);
         }
         if !found.is_empty() {
             // Asked last: what was born meanwhile is listed by now.
             self.store().live()?.iter().for_each(|id| drop(found.remove(id)));
         }
         Ok(found.into_values().collect())
+    }
+
+    /// The cgroups beneath our own in which processes of this state directory's runs live.
+    pub(crate) fn living_cgroups(&self) -> Result<BTreeMap<Id, PathBuf>> {
+        let tagged = own_cgroup().map(|place| tagged(&place)).transpose()?.unwrap_or_default();
+        let is_living = |(tag, path): &(Tag, PathBuf)| tag.is_of(self.path()) && is_populated(path);
+        Ok(tagged.into_iter().filter(is_living).map(|(tag, path)| (tag.id, path)).collect())
     }
 }
 

@@ -4,9 +4,11 @@
 //! holds a second lock on it, so that two sweeps do not meet. Records of another
 //! machine or pid namespace are left alone.
 
+mod by_tag;
 mod elsewhere;
 mod passing;
 
+pub use by_tag::living_cgroup;
 pub use elsewhere::{Elsewhere, ForgetError, forget, is_forgettable};
 pub use passing::{
     MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,
@@ -14,7 +16,8 @@ pub use passing::{
 
 use crate::ledger::unix_ms;
 use crate::spec::MARKER;
-use fullstop_cage::linux::{Clues, Held, Marked, Remains, inside, last_born, members, now, probe};
+use by_tag::{end_unread, keeper_or_guard, kill_all, why_not_killed};
+use fullstop_cage::linux::{Clues, Held, Marked, Remains, last_born, members, now};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
@@ -132,43 +135,38 @@ pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
     }
     let name = store.record(id).ok().and_then(|record| record.name);
     let swept = |found| Some(Swept { id: id.clone(), name: name.clone(), found });
+    let unread = |why: StoreError| match end_unread(store, id, mode) {
+        None => Found::left(&why),
+        Some(found @ Found::Ended { .. }) => match store.put_away(id) {
+            Ok(()) => found,
+            Err(error) => Found::left(&error),
+        },
+        Some(found) => found,
+    };
     match store.take_over(id) {
+        Err(error) if error.is_missing() => swept(unread(error)),
         Err(error) => swept(Found::left(&error)),
         Ok(None) => None,
         Ok(Some(run)) if run.is_stillborn() => swept(undo_birth(store, run, mode)),
-        Ok(Some(run)) => {
-            swept(Lost::read(run).map_or_else(|why| Found::left(&why), |lost| lost.end(mode)))
-        }
+        Ok(Some(run)) => swept(match Lost::read(store, run) {
+            Ok(lost) => lost.end(store, mode),
+            Err(damage @ StoreError::Damaged { .. }) => unread(damage),
+            Err(why) => Found::left(&why),
+        }),
     }
 }
 
 /// Puts away a run of which nothing is written down. Its cgroup is made after its spec, so
-/// that one with processes in it is not that of a birth: both files were removed, and the run
-/// is ended by the cgroup that carries its tag.
+/// that one with processes in it is not that of a birth: both files were removed.
 fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> Found {
-    if let Some(cgroup) = living_cgroup(store, run.id()) {
-        if mode == Mode::DryRun {
-            return Found::WouldEnd { alive: inside(&cgroup).len() };
-        }
-        if !kill_all(&cgroup) {
-            let cgroup = cgroup.display();
-            return Found::left(&format!(
-                "its record and its spec are gone, and processes live in its cgroup {cgroup}"
-            ));
-        }
-        Remains::new(Some(&cgroup), Clues::default()).remove_if_empty();
+    if let Some(pid) = keeper_or_guard(store, run.id()) {
+        return Found::left(&format!("pid {pid} shows the title of its keeper or guard"));
     }
-    if mode != Mode::DryRun {
+    let found = end_unread(store, run.id(), mode).unwrap_or(Found::PutAway);
+    if mode != Mode::DryRun && matches!(found, Found::PutAway | Found::Ended { .. }) {
         run.abandon();
     }
-    Found::PutAway
-}
-
-/// The cgroup beneath our own that carries the tag of this run, if processes live in it;
-/// whatever is written down of the run.
-pub fn living_cgroup(store: &Store, id: &Id) -> Option<PathBuf> {
-    let path = probe::own_cgroup()?.join(Tag::new(id, store.path()).cgroup());
-    probe::is_populated(&path).then_some(path)
+    found
 }
 
 /// Whoever was killed counts until it is dead, though nothing leads to it any more: its
@@ -180,11 +178,11 @@ fn keep_the_dying(found: &mut Vec<Held>, before: Vec<Held>) {
 }
 
 /// The cgroup, if it is one that could have been made for this run: a record can be
-/// edited, and must not name somebody else's.
+/// edited, and must not name somebody else's, nor lead to it by a link.
 fn own_cgroup(record: &RecordFile) -> Option<&Path> {
     let is_own = |path: &&Path| {
         let run = path.file_name().and_then(OsStr::to_str).and_then(Tag::of_cgroup);
-        run.is_some_and(|(id, _)| id == record.id)
+        run.is_some_and(|(id, _)| id == record.id) && !path.is_symlink()
     };
     record.cgroup.as_deref().filter(is_own)
 }
@@ -195,22 +193,11 @@ pub fn kill_cgroup(record: &RecordFile) -> bool {
     own_cgroup(record).filter(|path| path.exists()).is_some_and(kill_all)
 }
 
-fn kill_all(path: &Path) -> bool {
-    let remains = Remains::new(Some(path), Clues::default());
-    let until = now() + passing::PATIENCE;
-    loop {
-        let found = remains.find(&Marked::default());
-        if found.is_empty() || now() >= until {
-            return found.is_empty();
-        }
-        remains.kill(&found);
-        sleep(NAP);
-    }
-}
-
 struct Lost {
     run: RunDir,
     record: RecordFile,
+    /// The cgroup that carries its tag, if processes live in it.
+    living: Option<PathBuf>,
     /// What keeper and guard have told of this generation.
     told: Vec<Event>,
     /// Who is known to have been in it.
@@ -229,30 +216,45 @@ fn read_record_or_spec(run: &RunDir) -> Result<RecordFile> {
 }
 
 impl Lost {
-    fn read(mut run: RunDir) -> std::result::Result<Lost, String> {
-        let record = read_record_or_spec(&run).map_err(|error| error.to_string())?;
+    fn read(store: &Store, mut run: RunDir) -> Result<Lost> {
+        let record = read_record_or_spec(&run)?;
         if record.id != *run.id() {
-            return Err(format!("its record is that of run {}", record.id));
+            let why = format!("its record is that of run {}", record.id);
+            return Err(StoreError::Damaged { path: run.path().to_owned(), why });
         }
         run.rejoin(&record);
         let mut told = run.events();
         told.retain(|event| event.generation == record.generation);
         let known = run.read_members(&record);
-        Ok(Lost { run, record, told, known })
+        let living = living_cgroup(store, run.id());
+        Ok(Lost { run, record, living, told, known })
     }
 
-    fn end(mut self, mode: Mode) -> Found {
-        if self.record.state.is_over() {
+    fn end(mut self, store: &Store, mode: Mode) -> Found {
+        if self.is_over() {
             return self.put_away(mode);
         }
         let lock = self.record.lock.or_else(|| self.run.read_spec().ok()?.lock);
         if lock.is_some() && lock != self.run.lock_inode() {
             return Found::left(&"its directory is a copy, whose lock says nothing");
         }
-        match self.record.world.whereabouts() {
-            Whereabouts::Here => {}
-            Whereabouts::BeforeReboot => return self.rebooted(mode),
-            elsewhere => return self.elsewhere(elsewhere, mode),
+        match (self.record.world.whereabouts(), &self.living) {
+            (Whereabouts::Here, None) => {}
+            (Whereabouts::BeforeReboot, None) => return self.rebooted(mode),
+            (elsewhere, None) => return self.elsewhere(elsewhere, mode),
+            (elsewhere, Some(cgroup)) if elsewhere.is_elsewhere() => {
+                let cgroup = cgroup.display();
+                return Found::left(&format!(
+                    "{elsewhere}, but processes live in its cgroup {cgroup}"
+                ));
+            }
+            (_, Some(cgroup)) => {
+                if !self.tells_of(cgroup)
+                    && let Some(why) = why_not_killed(store, self.run.id(), cgroup)
+                {
+                    return Found::left(&why);
+                }
+            }
         }
         let mut remains = self.remains();
         let found = remains.find(&self.marked());
@@ -264,6 +266,18 @@ impl Lost {
             Mode::End | Mode::DryRun => KILL_PATIENCE,
         };
         self.kill(&mut remains, found, patience)
+    }
+
+    /// Its record says so, and the kernel does not deny it. Those who were released live on.
+    fn is_over(&self) -> bool {
+        let is_released = self.record.state == Phase::Released;
+        self.record.state.is_over() && (is_released || self.living.is_none())
+    }
+
+    /// Whether the record says that the run lives here, in this cgroup.
+    fn tells_of(&self, cgroup: &Path) -> bool {
+        let is_here = self.record.world.whereabouts() == Whereabouts::Here;
+        is_here && !self.record.state.is_over() && own_cgroup(&self.record) == Some(cgroup)
     }
 
     fn put_away(&mut self, mode: Mode) -> Found {
@@ -316,7 +330,8 @@ impl Lost {
             since: kin.as_ref().map(|kin| kin.guard.start_ticks),
             line: kin.map(|kin| kin.line).unwrap_or_default(),
         };
-        Remains::new(own_cgroup(&self.record), clues)
+        let cgroup = self.living.as_deref().or_else(|| own_cgroup(&self.record));
+        Remains::new(cgroup, clues)
     }
 
     /// Who cannot have left its cgroup is not searched for.
@@ -426,8 +441,11 @@ impl Lost {
     }
 
     fn finish(&mut self, killed: usize, mut report: Report) -> Found {
-        // A keeper that told the end, and was cut short after it, told the truth.
-        if let Some(Event { what: What::Ended { reason, exit, proof }, .. }) = self.told.last() {
+        // A keeper that told the end, and was cut short after it, told the truth, unless the
+        // kernel denies it.
+        if let Some(Event { what: What::Ended { reason, exit, proof }, .. }) = self.told.last()
+            && self.living.is_none()
+        {
             report = Report { reason: *reason, exit: *exit, proof: *proof, ..report };
         }
         match self.write(&report).and_then(|()| self.run.finish()) {

@@ -32,6 +32,7 @@ pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<Look> {
         Standing::Live => look_at_record(run),
         Standing::Lost => Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept)),
         Standing::Over => {
+            run.check_cgroup()?;
             let mut record = own_record(run)?;
             let none = || Error::Unfit(format!("run {} is over, and nobody wrote how", run.id()));
             let report = record.report.take().ok_or_else(none)?;

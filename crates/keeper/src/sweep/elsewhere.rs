@@ -6,7 +6,7 @@
 //! gone. But its processes may live on in a container that is not, so that no sweep forgets
 //! the run by itself.
 
-use super::{own_cgroup, read_record_or_spec};
+use super::{living_cgroup, own_cgroup, read_record_or_spec};
 use fullstop_cage::linux::probe::is_populated;
 use fullstop_cage::linux::{Clues, Remains};
 use fullstop_core::id::Id;
@@ -35,15 +35,16 @@ impl Elsewhere {
             Err(_) => RecordFile::first(store.spec(id).ok()?),
             Ok(record) => record,
         };
-        Elsewhere::of(id, &record)
+        Elsewhere::of(store, id, &record)
     }
 
-    fn of(id: &Id, record: &RecordFile) -> Option<Elsewhere> {
+    fn of(store: &Store, id: &Id, record: &RecordFile) -> Option<Elsewhere> {
         let whereabouts = record.world.whereabouts();
         if record.id != *id || record.state.is_over() || !whereabouts.is_elsewhere() {
             return None;
         }
-        let cgroup = own_cgroup(record).filter(|path| path.exists()).map(ToOwned::to_owned);
+        let recorded = || own_cgroup(record).filter(|path| path.exists()).map(ToOwned::to_owned);
+        let cgroup = living_cgroup(store, id).or_else(recorded);
         let (id, name, world) = (record.id.clone(), record.name.clone(), record.world.clone());
         Some(Elsewhere { id, name, world, whereabouts, cgroup })
     }
@@ -132,7 +133,7 @@ fn check(
     if record.state.is_over() {
         return Err(ForgetError::Over);
     }
-    let lost = Elsewhere::of(id, &record).ok_or(ForgetError::Judgeable(whereabouts))?;
+    let lost = Elsewhere::of(store, id, &record).ok_or(ForgetError::Judgeable(whereabouts))?;
     if let Some(path) = lost.cgroup.as_ref().filter(|path| is_populated(path)) {
         return Err(ForgetError::Populated(path.clone()));
     }

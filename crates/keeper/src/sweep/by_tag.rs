@@ -1,0 +1,108 @@
+//! What the kernel shows of a lost run, whatever is written down of it: the cgroup that
+//! carries its tag.
+//!
+//! The rule: no run is said to be over, is put away, removed or forgotten while processes live
+//! in the cgroup that carries its tag. Where that is all there is to go by, nobody is killed
+//! while a process shows the title of the run's keeper or guard: the lock may have been
+//! replaced under them.
+
+use super::{Found, Mode, NAP, passing};
+use crate::name::{GUARD, KEEPER};
+use fullstop_cage::linux::{Clues, Marked, Remains, inside, now, probe, titled};
+use fullstop_core::id::Id;
+use fullstop_core::report::{CageKind, Report, VERSION as REPORT_VERSION, Verdict};
+use fullstop_core::words::{Proof, Reason};
+use fullstop_store::{Store, Tag};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+
+/// The cgroup beneath our own that carries the tag of this run, if processes live in it.
+pub fn living_cgroup(store: &Store, id: &Id) -> Option<PathBuf> {
+    let path = probe::own_cgroup()?.join(Tag::new(id, store.path()).cgroup());
+    probe::is_populated(&path).then_some(path)
+}
+
+/// Ends a run of which nothing can be read. `None`, if no process lives in the cgroup that
+/// carries its tag.
+pub(super) fn end_unread(store: &Store, id: &Id, mode: Mode) -> Option<Found> {
+    let cgroup = living_cgroup(store, id)?;
+    if let Some(why) = why_not_killed(store, id, &cgroup) {
+        return Some(Found::left(&why));
+    }
+    let alive = inside(&cgroup).len();
+    if mode == Mode::DryRun {
+        return Some(Found::WouldEnd { alive });
+    }
+    if !kill_all(&cgroup) {
+        return Some(Found::left(&unkilled(&cgroup)));
+    }
+    Remains::new(Some(&cgroup), Clues::default()).remove_if_empty();
+    Some(Found::Ended { killed: alive, report: Box::new(unread_report(id)) })
+}
+
+/// Why the processes in the cgroup are not killed, although nothing that is written down says
+/// that the run is looked after.
+pub(super) fn why_not_killed(store: &Store, id: &Id, cgroup: &Path) -> Option<String> {
+    if let Some(pid) = keeper_or_guard(store, id) {
+        return Some(format!("pid {pid} shows the title of its keeper or guard"));
+    }
+    let unseen = inside(cgroup).is_empty();
+    unseen.then(|| {
+        format!("processes that cannot be seen from here live in its cgroup {}", cgroup.display())
+    })
+}
+
+/// A process that shows the title of the run's keeper or guard. Any process can show any
+/// title, so that it tells whom not to kill, and no more.
+pub(super) fn keeper_or_guard(store: &Store, id: &Id) -> Option<i32> {
+    let tag = Tag::new(id, store.path()).to_string();
+    let mut shown = [KEEPER, GUARD].into_iter().flat_map(|name| titled(name).unwrap_or_default());
+    shown.find_map(|(pid, shown)| (shown == tag).then_some(pid))
+}
+
+/// Kills everybody in a cgroup; whether nobody is left in it, by the kernel's own count.
+pub(super) fn kill_all(path: &Path) -> bool {
+    let remains = Remains::new(Some(path), Clues::default());
+    let until = now() + passing::PATIENCE;
+    loop {
+        let found = remains.find(&Marked::default());
+        if remains.cgroup_is_empty() || now() >= until {
+            return remains.cgroup_is_empty();
+        }
+        remains.kill(&found);
+        sleep(NAP);
+    }
+}
+
+fn unkilled(cgroup: &Path) -> String {
+    format!(
+        "its record and its spec are gone, and processes live in its cgroup {}",
+        cgroup.display()
+    )
+}
+
+/// All that is known of it is that it lived, and that its cgroup is empty now.
+fn unread_report(id: &Id) -> Report {
+    Report {
+        version: REPORT_VERSION,
+        id: id.clone(),
+        name: None,
+        generation: 1,
+        command: Vec::new(),
+        cage: CageKind::Cgroup,
+        state: Verdict::Ended,
+        reason: Reason::KeeperDied,
+        exit: None,
+        steps: Vec::new(),
+        leftovers: Vec::new(),
+        survivors: Vec::new(),
+        released: Vec::new(),
+        proof: Some(Proof::CgroupEmpty),
+        output: Vec::new(),
+        drained: None,
+        holders: Vec::new(),
+        error: Some("its record was gone; a sweep ended the run by its cgroup".to_owned()),
+        started_at: 0,
+        elapsed_ms: 0,
+    }
+}
