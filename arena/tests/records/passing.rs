@@ -132,8 +132,8 @@ fn lost_elsewhere(world: &mut World, place: Place) -> Outcome {
     const FEW: usize = 40;
     const MANY: usize = 240;
     const LOOKS: usize = 32;
-    /// To ask for its lock, and to read one file of its directory.
-    const EACH: usize = 16;
+    /// To ask for its lock, to read one file of its directory, and to look for its cgroup.
+    const EACH: usize = 25;
     const NOISE: usize = 100;
     let _never = Lines::create(world, "never")?;
     let words = ["run", "--cage", "tree", "--", "true"];

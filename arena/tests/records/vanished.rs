@@ -589,7 +589,7 @@ fn of_a_later_version(world: &mut World, place: Place) -> Outcome {
     fs::write(&path, ours.replace("\"version\":1", "\"version\":99")).context("record")?;
     behead(&who)?;
     let said = say(world, place, &["rm", &id])?;
-    said.expect(125)?;
+    said.expect(120)?;
     ensure!(said.err.contains("processes live in its cgroup"), "it said {:?}", said.err);
     ensure!(alive(&who.leader) && run_ids(world) == [id.clone()], "it was not left alone");
     fs::write(&path, ours).context("record")?;
