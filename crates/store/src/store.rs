@@ -45,6 +45,13 @@ pub enum FindError {
         /// How many there are beside those.
         more: usize,
     },
+    /// A live run may have this name: it is in no index, and nothing that tells its name can be
+    /// read.
+    Unreadable {
+        word: String,
+        live: Id,
+        why: StoreError,
+    },
     Store(StoreError),
 }
 
@@ -66,6 +73,10 @@ impl fmt::Display for FindError {
                     write!(f, "{or} {id}{name}")?;
                 }
                 if *more > 0 { write!(f, " or {more} others") } else { Ok(()) }
+            }
+            FindError::Unreadable { word, live, why } => {
+                write!(f, "{word:?} may be {live}, which lives, and whose name cannot be read")?;
+                write!(f, " ({why}): say the id of the run that is meant")
             }
             FindError::Store(error) => error.fmt(f),
         }
@@ -308,9 +319,14 @@ impl Store {
         Ok((dir, address))
     }
 
-    /// The run meant by an id, the beginning of one, or a name. Live ones are meant before
-    /// those that are over; of those, a name means the one that was started last. Only
-    /// directories are listed, and the records read of those that come into question.
+    /// The run meant by an id, the beginning of one, or a name. A whole id always means its run:
+    /// no run is born with a name that is written like an id. Live runs are meant before those
+    /// that are over; of those, a name means the one that was started last.
+    ///
+    /// A live run that is in the index costs the listings of two directories and one record,
+    /// however many runs live. The index may have lost an entry, and an older fullstop makes
+    /// none: before a run that is over is taken, or none at all, each live run that is not in
+    /// the index under this word is asked by its record.
     pub fn find(&self, word: &str) -> std::result::Result<Id, FindError> {
         if word.is_empty() {
             return Err(FindError::Nobody(String::new()));
@@ -343,6 +359,9 @@ impl Store {
         if let Some(error) = unreadable {
             return Err(error.into());
         }
+        if let Some(id) = self.find_live(word, live.iter().filter(|id| !listed.contains(id)))? {
+            return Ok(id);
+        }
         if may_begin_an_id(word) {
             let mut begun = self.all()?;
             begun.retain(|id| id.as_str().starts_with(word));
@@ -357,13 +376,42 @@ impl Store {
                 Err(error) => unreadable = Some(error),
             }
         }
-        // One that an older fullstop has started is in no index.
-        let is_named = |id: &Id| self.is_named(id, word).unwrap_or(false);
-        let unlisted = live.iter().filter(|id| !listed.contains(id) && is_named(id));
-        if let Some(id) = self.one(word, unlisted.cloned().collect())? {
-            return Ok(id);
-        }
         Err(unreadable.map_or_else(|| FindError::Nobody(word.to_owned()), FindError::Store))
+    }
+
+    /// The live run of this name, by the records of these. An error, if it may be one of which
+    /// no name can be read.
+    fn find_live<'a>(
+        &self,
+        word: &str,
+        live: impl Iterator<Item = &'a Id>,
+    ) -> std::result::Result<Option<Id>, FindError> {
+        let (mut meant, mut unreadable) = (Vec::new(), Vec::new());
+        for id in live {
+            match self.record_or_spec(id) {
+                Ok(record) if record.name.as_deref() == Some(word) => meant.push(id.clone()),
+                // What a later fullstop has written is whole, and its index as well.
+                Ok(_) | Err(StoreError::Newer { .. }) => {}
+                Err(error) => unreadable.push((id, error)),
+            }
+        }
+        if let Some(id) = self.one(word, meant)? {
+            return Ok(Some(id));
+        }
+        // What no keeper and no guard looks after cannot be the live run of this name; what is
+        // being born has no name yet.
+        let is_live = |id: &Id| matches!(self.standing(id), Ok(Standing::Live));
+        unreadable.retain(|(id, _)| is_live(id) && !self.is_being_born(id).unwrap_or(false));
+        if !unreadable.is_empty() {
+            let elsewhere = name_index::ids(&self.root)?;
+            unreadable.retain(|(id, _)| !elsewhere.contains(id));
+        }
+        match unreadable.pop() {
+            None => Ok(None),
+            Some((id, why)) => {
+                Err(FindError::Unreadable { word: word.to_owned(), live: id.clone(), why })
+            }
+        }
     }
 
     fn one(&self, word: &str, mut ids: Vec<Id>) -> std::result::Result<Option<Id>, FindError> {

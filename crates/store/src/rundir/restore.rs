@@ -10,6 +10,7 @@ use super::{EVENTS, LIVE, LOCK, RECORD, RunDir, SOCKET, SPEC, SWEEP, is_at, list
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::SpecFile;
+use crate::name_index;
 use crate::store::Store;
 use fullstop_cage::linux::{is_locked, try_lock};
 use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
@@ -35,6 +36,8 @@ pub enum Name {
     Socket,
     /// The entry in its group.
     Membership,
+    /// The entry under its name, if it has one.
+    Name,
 }
 
 impl Name {
@@ -46,6 +49,7 @@ impl Name {
             Name::Record => "record",
             Name::Socket => "socket",
             Name::Membership => "membership",
+            Name::Name => "name",
         }
     }
 }
@@ -63,6 +67,7 @@ impl RunDir {
         let lock = Some(lock.st_ino);
         let run = |name: &str| format!("runs/{}/{name}", self.id);
         let membership = self.joined.as_ref().map(|joined| joined.path().to_owned());
+        let entry = self.named.get().map(|(name, entry)| entry.path(name));
         let names = [
             (Name::Lock, Some(run(LOCK)), lock),
             (Name::Listing, Some(listing(&self.id)), lock),
@@ -70,6 +75,7 @@ impl RunDir {
             (Name::Record, has_record.then(|| run(RECORD)), None),
             (Name::Socket, listens.then(|| run(SOCKET)), None),
             (Name::Membership, membership, None),
+            (Name::Name, entry, None),
         ];
         let mut lost = Vec::new();
         for (name, path, inode) in names {
@@ -142,6 +148,12 @@ impl RunDir {
             return Ok(());
         }
         link(&self.dir, LOCK, &self.root, &listing(&self.id))
+    }
+
+    /// Lists it under its name again, if it has one.
+    pub fn list_name_again(&self) -> Result<()> {
+        let Some((name, entry)) = self.named.get() else { return Ok(()) };
+        name_index::add(&self.root, name, entry)
     }
 
     /// Writes the spec of a run that is live, in the place of any other.
