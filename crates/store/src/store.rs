@@ -12,11 +12,13 @@ use crate::room::{self, Reserve};
 use crate::rundir::{self, LOCK, RECORD, RunDir, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
-use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, Mode, fstat, mkdirat, readlink, unlinkat};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -104,18 +106,20 @@ impl Store {
         Store::at(&Store::default_path()?)
     }
 
-    /// Opens one, making it if need be. Its path is that from the root on: whoever keeps it
-    /// may go elsewhere, and makes it anew by that.
+    /// Opens one, making it if need be. Its path is that from the root on, without links: whoever
+    /// keeps it may go elsewhere, and makes it anew by that; and runs carry a hash of it, which
+    /// is the same by whichever path the directory was opened.
     pub fn at(path: &Path) -> Result<Store> {
         let path = absolute(path)?;
-        let path = path.as_path();
-        let root = match Dir::open(path) {
+        let mut root = match Dir::open(&path) {
             Err(error) if error.is_missing() => {
-                make_all(path)?;
-                Dir::open(path)?
+                make_all(&path)?;
+                Dir::open(&path)?
             }
             other => other?,
         };
+        root.path = resolved(&root.fd).unwrap_or(path);
+        let path = root.path.as_path();
         let stat = fstat(&root.fd).map_err(|errno| StoreError::io("look at", path, errno))?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(StoreError::Foreign { path: path.to_owned(), owner: stat.st_uid });
@@ -203,7 +207,7 @@ impl Store {
     pub fn put_away(&self, id: &Id) -> Result<()> {
         match self.run(id) {
             // Its directory is gone; there is only the listing.
-            Err(error) if error.is_missing() => self.root.remove(&rundir::listing(id)),
+            Err(error) if error.is_missing() => self.root.clear(&rundir::listing(id)),
             _ => match self.take_over(id)? {
                 Some(mut run) => run.finish(),
                 None => Err(StoreError::Live { path: self.run_path(id) }),
@@ -528,6 +532,16 @@ impl Store {
 /// Whether it is worth the while to look for an id that begins so.
 fn may_begin_an_id(word: &str) -> bool {
     word.bytes().all(|letter| letter.is_ascii_digit() || letter.is_ascii_lowercase())
+}
+
+/// Where the kernel says that a directory is; nothing, if it has no path from our root on, or
+/// there is no `/proc`.
+fn resolved(dir: &OwnedFd) -> Option<PathBuf> {
+    let link = readlink(format!("/proc/self/fd/{}", dir.as_raw_fd()), Vec::new()).ok()?;
+    let path = PathBuf::from(OsString::from_vec(link.into_bytes()));
+    // The kernel says "(unreachable)" before the path, or " (deleted)" behind it.
+    let is_plain = path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)");
+    is_plain.then_some(path)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

@@ -13,7 +13,7 @@ use crate::format::SpecFile;
 use crate::name_index;
 use crate::store::Store;
 use fullstop_cage::linux::{is_locked, try_lock};
-use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, fstat, linkat, statat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -54,6 +54,16 @@ impl Name {
     }
 }
 
+impl Name {
+    /// What stands there, if it is ours.
+    fn kind(self) -> FileType {
+        match self {
+            Name::Socket => FileType::Socket,
+            _ => FileType::RegularFile,
+        }
+    }
+}
+
 impl RunDir {
     /// The names that are gone, of those that must be there: a record that was never
     /// written, and a socket on which nobody listens yet, are no loss. A state directory
@@ -80,7 +90,7 @@ impl RunDir {
         let mut lost = Vec::new();
         for (name, path, inode) in names {
             if let Some(path) = path
-                && !leads(&self.root, &path, inode)?
+                && !leads(&self.root, &path, inode, name.kind())?
             {
                 lost.push(name);
             }
@@ -90,7 +100,8 @@ impl RunDir {
 
     /// Whether what was told until now is still there.
     pub fn has_events(&self) -> bool {
-        statat(&self.dir.fd, EVENTS, AtFlags::empty()).is_ok()
+        let kind = Name::Record.kind();
+        leads(&self.dir, EVENTS, None, kind).unwrap_or(false)
     }
 
     /// Makes the directories anew and holds the lock in them. The run is not listed yet.
@@ -134,6 +145,9 @@ impl RunDir {
             return Ok(None);
         }
         let why = |error| StoreError::io("lock", &dir.path.join(LOCK), error);
+        if dir.strange(LOCK).is_some() {
+            dir.clear(LOCK)?;
+        }
         let lock = dir.open_file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         // The order of a claim: see `hold`. The keeper does not wait, it tries again later.
         let ours = try_lock(lock.as_fd(), LIVE).map_err(why)?
@@ -173,17 +187,18 @@ fn is_same(one: &Dir, other: &Dir) -> bool {
     matches!((inode(one), inode(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Whether a name is there, and leads to this inode if one is meant.
-fn leads(root: &Dir, name: &str, inode: Option<u64>) -> Result<bool> {
+/// Whether a name is there, of what is of this kind, and leads to this inode if one is meant.
+fn leads(root: &Dir, name: &str, inode: Option<u64>, kind: FileType) -> Result<bool> {
     match statat(&root.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(inode.is_none_or(|inode| inode == stat.st_ino)),
+        Ok(stat) => Ok(inode.is_none_or(|inode| inode == stat.st_ino)
+            && FileType::from_raw_mode(stat.st_mode) == kind),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
         Err(errno) => Err(StoreError::io("look at", &root.path.join(name), errno)),
     }
 }
 
 /// Gives a lock that is held a second name. A stale one that stands there, of a copied
-/// directory, gives way; one that is held does not.
+/// directory, gives way, and so does what is no file; one that is held does not.
 fn link(from: &Dir, name: &str, to: &Dir, second: &str) -> Result<()> {
     let path = to.path.join(second);
     let linked = || linkat(&from.fd, name, &to.fd, second, AtFlags::empty());
@@ -192,11 +207,13 @@ fn link(from: &Dir, name: &str, to: &Dir, second: &str) -> Result<()> {
         Err(Errno::EXIST) => {}
         other => return other.map_err(why),
     }
-    let other = to.open_file(second, OFlags::RDONLY)?;
-    let held = is_locked(other.as_fd(), LIVE);
-    if held.map_err(|error| StoreError::io("probe", &path, error))? {
-        return Err(StoreError::Live { path });
+    if to.strange(second).is_none() {
+        let other = to.open_file(second, OFlags::RDONLY)?;
+        let held = is_locked(other.as_fd(), LIVE);
+        if held.map_err(|error| StoreError::io("probe", &path, error))? {
+            return Err(StoreError::Live { path });
+        }
     }
-    to.remove(second)?;
+    to.clear(second)?;
     linked().map_err(why)
 }
