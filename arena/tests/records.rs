@@ -33,6 +33,7 @@ mod records {
     pub mod lists;
     pub mod looking;
     pub mod members;
+    pub mod misplaced;
     pub mod passing;
     pub mod ready;
     pub mod restarting;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
             records::sweeping::register,
             records::members::register,
             records::vanished::register,
+            records::misplaced::register,
             records::passing::register,
             records::strangers::register,
             records::worlds::register,
