@@ -188,6 +188,26 @@ fn an_entry_is_restored_with_its_run() {
     assert_eq!(names(&store, "names"), [".whole", "research"]);
 }
 
+/// The first run in a new state directory says that the index is whole. A live run of before is
+/// in it as soon as it is restored, and is found by its name after its end.
+#[test]
+fn an_index_that_is_made_anew_holds_who_is_restored() {
+    let home = Home::new();
+    let mut run = begin(&home, &id(1), Some("research"));
+    fs::remove_dir_all(home.path()).expect("removed");
+    let store = home.again();
+    live_and_end(&store, &id(2), Some("research"));
+    assert!(names(&store, "names").contains(&".whole".to_owned()));
+    run.restore_lock().expect("restored");
+    let started_later = spec(&id(1), Some("research"));
+    let started_later = SpecFile { started_at: started_later.started_at + 1, ..started_later };
+    run.rewrite_spec(&started_later).expect("written");
+    run.list_again().expect("listed");
+    assert_eq!(store.find("research").expect("found"), id(1));
+    run.finish().expect("finished");
+    assert_eq!(store.find("research").expect("found"), id(1));
+}
+
 /// An older fullstop starts runs that are in no index. While they live they are found.
 #[test]
 fn a_live_run_is_found_without_the_index() {

@@ -125,3 +125,20 @@ fn what_is_read_is_named_and_not_waited_for() {
         home.remove(&id(1)).expect("removed");
     }
 }
+
+/// Nobody can hold what is no lock.
+#[test]
+fn a_run_that_is_over_with_such_a_lock_can_begin_again_and_be_removed() {
+    for kind in KINDS {
+        let home = Home::new();
+        live_and_end(&home, &id(1), None);
+        put(kind, &home.run_path(&id(1)).join("lock"));
+        let mut run = home.reclaim(&id(1)).expect("claimed");
+        assert_eq!(home.standing(&id(1)).expect("asked"), Standing::Live, "{kind}");
+        run.finish().expect("finished");
+        drop(run);
+        put(kind, &home.run_path(&id(1)).join("lock"));
+        home.remove(&id(1)).expect("removed");
+        assert!(home.all().expect("listed").is_empty(), "{kind}");
+    }
+}
