@@ -34,6 +34,7 @@ mod records {
     pub mod lists;
     pub mod looking;
     pub mod members;
+    pub mod misplaced;
     pub mod passing;
     pub mod ready;
     pub mod restarting;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
             records::members::register,
             records::vanished::register,
             records::denied::register,
+            records::misplaced::register,
             records::passing::register,
             records::strangers::register,
             records::worlds::register,

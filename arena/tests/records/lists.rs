@@ -20,6 +20,7 @@ pub fn register(registry: &mut Registry) {
         ("ps-reads-no-environment", listing as fn(&mut World, Place) -> Outcome),
         ("finding-reads-no-history", finding),
         ("looking-reads-no-history", looking),
+        ("finding-reads-one-record", finding_one),
     ] {
         add(registry, &format!("lists::{name}"), &ANYWHERE, &strace, play);
     }
@@ -246,6 +247,35 @@ fn finding(world: &mut World, place: Place) -> Outcome {
     with_histories(world, place, &commands, 30_000)?;
     tell(world, place, &["stop", "living"])?;
     nobody(world)
+}
+
+/// A live run that is in the index is found without the records of the others that live. Before
+/// one that is over is taken they are read: each may be the live run of that name.
+fn finding_one(world: &mut World, place: Place) -> Outcome {
+    const MORE: usize = 10;
+    let _never = Lines::create(world, "never")?;
+    let cage = place.cage.to_string();
+    tell(world, place, &["run", "--cage", &cage, "--name", "over", "--", "true"])?;
+    let live = start(world, place, &["--name", "living"], &["sh", "-c", QUIET])?;
+    who(world, &live)?;
+    let mut read = Vec::new();
+    for _ in 0..2 {
+        let named = count(world, place, &["tree", "living"])?;
+        let over = count(world, place, &["wait", "over"])?;
+        named.said.expect(0)?;
+        over.said.expect(0)?;
+        read.push((named.bytes, over.bytes));
+        for _ in 0..MORE {
+            let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+            who(world, &id)?;
+        }
+    }
+    let [(few, few_over), (many, many_over)] = read[..] else { return Ok(()) };
+    ensure!(many <= few + 100, "{few} bytes are read, and {many} among {MORE} more");
+    ensure!(many_over > few_over, "{few_over} bytes are read, and {many_over}: nobody was asked");
+    say(world, place, &["kill", "--all"])?.expect(0)?;
+    nobody(world)?;
+    all_clean(world)
 }
 
 /// `ps` and `doctor` read the unfinished runs.

@@ -169,7 +169,7 @@ fn remove(path: &Path) -> Outcome {
 
 /// Wakes a keeper, as any death in its tree would, until this has come about. It looks at
 /// most once a second.
-fn awake(keeper: &Process, what: &str, mut is_so: impl FnMut() -> bool) -> Outcome {
+pub(super) fn awake(keeper: &Process, what: &str, mut is_so: impl FnMut() -> bool) -> Outcome {
     let woken = || {
         let _ = send_signal(keeper.pid, Signal::CHILD);
         is_so()
@@ -179,7 +179,7 @@ fn awake(keeper: &Process, what: &str, mut is_so: impl FnMut() -> bool) -> Outco
 }
 
 /// Everything by which others find a run is there again.
-fn restored(world: &World, id: &str, who: &Who) -> Outcome {
+pub(super) fn restored(world: &World, id: &str, who: &Who) -> Outcome {
     let dir = dir(world, id);
     let files = ["spec.json", "record.json", "lock", "control.sock", "record.room"];
     let is_there = || {

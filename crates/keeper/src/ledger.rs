@@ -44,11 +44,12 @@ const WRITE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Ledger {
     /// Makes the run's directory and writes down what was asked for.
-    pub fn open(spec: &Spec, blueprint: &Blueprint, started_at: u64) -> Result<Ledger> {
-        let store = match &spec.store {
-            Some(path) => Store::at(path)?,
-            None => Store::open()?,
-        };
+    pub fn open(
+        store: &Store,
+        spec: &Spec,
+        blueprint: &Blueprint,
+        started_at: u64,
+    ) -> Result<Ledger> {
         let run =
             if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
         if run.generation_before() + 1 != spec.generation {

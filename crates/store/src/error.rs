@@ -40,6 +40,11 @@ pub enum StoreError {
         path: PathBuf,
         why: String,
     },
+    /// Something else than a regular file stands where a file of ours should.
+    Strange {
+        path: PathBuf,
+        kind: &'static str,
+    },
     /// Written by a later fullstop.
     Newer {
         path: PathBuf,
@@ -113,6 +118,9 @@ impl fmt::Display for StoreError {
                 write!(f, "cannot {what} {}: {}", path.display(), plain(source))
             }
             StoreError::Damaged { path, why } => write!(f, "{} is damaged: {why}", path.display()),
+            StoreError::Strange { path, kind } => {
+                write!(f, "{} is {kind}, not a file of ours", path.display())
+            }
             StoreError::Newer { path, version } => write!(
                 f,
                 "{} has version {version}, written by a newer fullstop; it is left alone",

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::format::VERSION;
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -58,9 +58,63 @@ impl Dir {
         opened.map(File::from).map_err(|errno| StoreError::io("open", &self.path.join(name), errno))
     }
 
-    /// Writes a file that is not there yet.
+    /// As [`Dir::open_file`], for what others could have put there: an error that says what it
+    /// is, if it is no regular file.
+    pub(crate) fn open_regular(&self, name: &str, flags: OFlags) -> Result<File> {
+        match self.open_file(name, flags) {
+            Err(error) if error.is_missing() => Err(error),
+            Err(error) => Err(self.strange(name).unwrap_or(error)),
+            Ok(file) if file.metadata().is_ok_and(|meta| meta.is_file()) => Ok(file),
+            Ok(file) => self.strange(name).map_or(Ok(file), Err),
+        }
+    }
+
+    /// What stands there in place of a file of ours; nothing, if it is a regular file, or not
+    /// there.
+    pub(crate) fn strange(&self, name: &str) -> Option<StoreError> {
+        let found = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let kind = match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => return None,
+            FileType::Fifo => "a pipe",
+            FileType::Symlink => "a link",
+            FileType::Directory => "a directory",
+            FileType::Socket => "a socket",
+            _ => "a device",
+        };
+        Some(StoreError::Strange { path: self.path.join(name), kind })
+    }
+
+    /// Takes away whatever has this name. Of a directory, which is none of ours, only the name
+    /// is in the way: it is moved aside, with all that is in it.
+    pub(crate) fn clear(&self, name: &str) -> Result<()> {
+        /// Every one of them was put there by hand.
+        const MOST: u32 = 100;
+        match unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::ISDIR) => {}
+            Err(errno) => return Err(StoreError::io("remove", &self.path.join(name), errno)),
+        }
+        let mut moved = renameat(&self.fd, name, &self.fd, format!("{name}.strange"));
+        for number in 2..MOST {
+            if !matches!(moved, Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR)) {
+                break;
+            }
+            moved = renameat(&self.fd, name, &self.fd, format!("{name}.strange-{number}"));
+        }
+        moved.map_err(|errno| StoreError::io("move aside", &self.path.join(name), errno))
+    }
+
+    /// Writes a file that is not there yet. What stands there was left by a writer that was cut
+    /// short, or is none of ours: it is never written into.
     pub fn write_new(&self, name: &str, value: &impl Serialize) -> Result<()> {
-        let file = self.open_file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let file = match self.open_file(name, flags) {
+            Err(error) if error.is_taken() => {
+                self.clear(name)?;
+                self.open_file(name, flags)?
+            }
+            other => other?,
+        };
         self.fill(&file, name, value)
     }
 
@@ -68,13 +122,15 @@ impl Dir {
     pub fn replace(&self, name: &str, value: &impl Serialize) -> Result<()> {
         let new = format!("{name}.new");
         let written = self.write_new(&new, value).and_then(|()| {
-            match renameat(&self.fd, new.as_str(), &self.fd, name) {
-                // Of something that is no file only its name is in the way.
-                Err(Errno::ISDIR) => renameat(&self.fd, name, &self.fd, format!("{name}.strange"))
-                    .and_then(|()| renameat(&self.fd, new.as_str(), &self.fd, name)),
-                renamed => renamed,
+            let renamed = || renameat(&self.fd, new.as_str(), &self.fd, name);
+            let why = |errno| StoreError::io("replace", &self.path.join(name), errno);
+            match renamed() {
+                Err(Errno::ISDIR) => {
+                    self.clear(name)?;
+                    renamed().map_err(why)
+                }
+                other => other.map_err(why),
             }
-            .map_err(|errno| StoreError::io("replace", &self.path.join(name), errno))
         });
         // A full disk is not filled further by our own leavings.
         written.inspect_err(|_| drop(self.remove(&new)))
@@ -97,15 +153,23 @@ impl Dir {
             version: u32,
         }
         let path = || self.path.join(name);
-        let file = self.open_file(name, OFlags::RDONLY)?;
-        let text = read_whole(&file).map_err(|errno| match errno {
-            Errno::FBIG => {
-                StoreError::Damaged { path: path(), why: "it is too long to be ours".to_owned() }
-            }
-            errno => StoreError::io("read", &path(), errno),
+        // What it is is asked only if it cannot be read: that costs a whole file nothing.
+        let strange = |error| self.strange(name).unwrap_or(error);
+        let file = self
+            .open_file(name, OFlags::RDONLY)
+            .map_err(|error| if error.is_missing() { error } else { strange(error) })?;
+        let text = read_whole(&file).map_err(|errno| {
+            strange(match errno {
+                Errno::FBIG => StoreError::Damaged {
+                    path: path(),
+                    why: "it is too long to be ours".to_owned(),
+                },
+                errno => StoreError::io("read", &path(), errno),
+            })
         })?;
-        let damaged =
-            |error: serde_json::Error| StoreError::Damaged { path: path(), why: error.to_string() };
+        let damaged = |error: serde_json::Error| {
+            strange(StoreError::Damaged { path: path(), why: error.to_string() })
+        };
         let Versioned { version } = serde_json::from_slice(&text).map_err(damaged)?;
         if version > VERSION {
             return Err(StoreError::Newer { path: path(), version });
@@ -116,7 +180,7 @@ impl Dir {
     /// Whether whoever wrote it was cut short: what is whole ends with a line.
     pub fn is_torn(&self, name: &str) -> bool {
         let mut text = Vec::new();
-        let file = self.open_file(name, OFlags::RDONLY);
+        let file = self.open_regular(name, OFlags::RDONLY);
         file.is_ok_and(|mut file| file.read_to_end(&mut text).is_ok())
             && text.last() != Some(&b'\n')
     }

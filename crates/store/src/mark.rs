@@ -92,7 +92,8 @@ impl<'a> Mark<'a> {
     }
 
     fn exists(&self, name: &str) -> Result<bool> {
-        match statat(&self.root.fd, self.at(name).as_str(), AtFlags::empty()) {
+        // A link that leads nowhere is a mark as well: what was closed is not opened by it.
+        match statat(&self.root.fd, self.at(name).as_str(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(errno) => Err(self.failed("look at", errno)),

@@ -8,9 +8,11 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::hash;
+use crate::rundir::listing;
 use fullstop_core::id::Id;
 use rustix::fs::{AtFlags, OFlags, renameat, statat, unlinkat};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 pub(crate) const NAMES: &str = "names";
@@ -34,7 +36,7 @@ impl Entry {
         Some(Entry { started_at: started_at.parse().ok()?, id: id.parse().ok()? })
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         format!("{}/{}-{}", directory(name), self.id, self.started_at)
     }
 }
@@ -90,13 +92,32 @@ fn list(root: &Dir, directory: &str) -> Result<Vec<Entry>> {
     }
 }
 
-/// Removes the entries of runs that are gone.
+/// All runs that are in the index under any name.
+pub(crate) fn ids(root: &Dir) -> Result<HashSet<Id>> {
+    let names = match root.below(NAMES).and_then(|dir| dir.names()) {
+        Err(error) if error.is_missing() => return Ok(HashSet::new()),
+        names => names?,
+    };
+    let mut ids = HashSet::new();
+    for name in names {
+        // What is no directory of entries names no run, and hides no other.
+        let entries = list(root, &format!("{NAMES}/{name}")).unwrap_or_default();
+        ids.extend(entries.into_iter().map(|entry| entry.id));
+    }
+    Ok(ids)
+}
+
+/// Removes the entries of runs that are gone. A live run whose directory was removed is not:
+/// its entry is all that tells its name until its keeper restores it.
 pub(crate) fn tidy(root: &Dir) {
     let names = root.below(NAMES).and_then(|dir| dir.names()).unwrap_or_default();
     for directory in names.iter().map(|name| format!("{NAMES}/{name}")) {
         let gone = |entry: &&Entry| {
-            let run = format!("runs/{}", entry.id);
-            matches!(statat(&root.fd, run.as_str(), AtFlags::empty()), Err(Errno::NOENT))
+            let is_missing = |name: &str| {
+                let found = statat(&root.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+                matches!(found, Err(Errno::NOENT))
+            };
+            is_missing(&format!("runs/{}", entry.id)) && is_missing(&listing(&entry.id))
         };
         for Entry { started_at, id } in
             list(root, &directory).unwrap_or_default().iter().filter(gone)

@@ -16,7 +16,7 @@ use crate::name_index::{self, Entry};
 use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
-use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, fstat, linkat, statat};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
@@ -121,7 +121,7 @@ impl RunDir {
     /// Takes over what keeper and guard have left; nothing, if one of them lives,
     /// or somebody else sweeps it.
     pub(crate) fn take_over(id: &Id, root: Dir, dir: Dir) -> Result<Option<RunDir>> {
-        let lock = match root.open_file(&listing(id), OFlags::RDWR) {
+        let lock = match root.open_regular(&listing(id), OFlags::RDWR) {
             // Somebody has put it away meanwhile.
             Err(error) if error.is_missing() => return Ok(None),
             other => other?,
@@ -296,9 +296,22 @@ impl RunDir {
     /// would be there twice. A line that a killed writer has torn is ended first.
     pub fn append(&self, events: &[Event]) -> Result<()> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
-        let mut file = self.dir.open_file(EVENTS, flags)?;
         let why = |error| StoreError::io("write", &self.dir.path.join(EVENTS), error);
-        let size = file.metadata().map_err(why)?.len();
+        let open = || {
+            let file = self.dir.open_file(EVENTS, flags)?;
+            let found = file.metadata().map_err(why)?;
+            Ok((file, found))
+        };
+        let (mut file, found) = match open() {
+            Ok((file, found)) if found.is_file() => (file, found),
+            Err(error) if self.dir.strange(EVENTS).is_none() => return Err(error),
+            // Whoever put it there has removed the events before it.
+            _ => {
+                self.dir.clear(EVENTS)?;
+                open()?
+            }
+        };
+        let size = found.len();
         let mut text = Vec::new();
         if is_torn(&file, size) {
             text.push(b'\n');
@@ -332,7 +345,7 @@ impl RunDir {
         const BACKLOG: i32 = 4096;
         let path = self.dir.path.join(SOCKET);
         let why = |errno: Errno| StoreError::io("listen on", &path, errno);
-        self.dir.remove(SOCKET)?;
+        self.dir.clear(SOCKET)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket =
             socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(why)?;
@@ -355,18 +368,14 @@ impl RunDir {
             generations::settle(&self.dir);
         }
         self.leave_group();
-        let unlisted =
-            rustix::fs::unlinkat(&self.root.fd, listing(&self.id).as_str(), AtFlags::empty());
-        match unlisted {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(StoreError::io("finish", &self.dir.path, errno)),
-        }
-        self.dir.remove(SOCKET)?;
-        self.dir.remove(ROOM)?;
+        // Whatever stands in the place of one of these, it keeps no run unfinished.
+        self.root.clear(&listing(&self.id))?;
+        self.dir.clear(SOCKET)?;
+        self.dir.clear(ROOM)?;
         if self.has_members.get() {
-            self.dir.remove(MEMBERS)?;
+            self.dir.clear(MEMBERS)?;
         }
-        self.dir.remove(LOCK)
+        self.dir.clear(LOCK)
     }
 
     /// Gives up a run that never began, and leaves no trace of it; nothing but its
@@ -406,7 +415,14 @@ pub(crate) fn hold(root: &Dir, dir: &Dir, id: &Id) -> Result<File> {
     const NAP: Duration = Duration::from_millis(1);
     let why = |error| StoreError::io("lock", &dir.path.join(LOCK), error);
     for _ in 0..TRIES {
-        let lock = dir.open_file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
+        let lock = match dir.open_file(LOCK, OFlags::RDWR | OFlags::CREATE) {
+            // Nobody can hold what is no file of ours.
+            Err(_) if dir.strange(LOCK).is_some() => {
+                dir.clear(LOCK)?;
+                continue;
+            }
+            other => other?,
+        };
         if try_lock(lock.as_fd(), LIVE).map_err(why)? {
             // Who sweeps does not hold that byte; who finishes a run removes its
             // lock, perhaps just now. The sweep must be asked for first: afterwards
@@ -416,6 +432,9 @@ pub(crate) fn hold(root: &Dir, dir: &Dir, id: &Id) -> Result<File> {
             }
             if is_at(dir, LOCK, &lock) {
                 return Ok(lock);
+            }
+            if dir.strange(LOCK).is_some() {
+                dir.clear(LOCK)?;
             }
         } else if is_listed(root, id)? {
             break;
@@ -428,7 +447,7 @@ pub(crate) fn hold(root: &Dir, dir: &Dir, id: &Id) -> Result<File> {
 }
 
 pub(crate) fn is_listed(root: &Dir, id: &Id) -> Result<bool> {
-    match statat(&root.fd, listing(id).as_str(), AtFlags::empty()) {
+    match statat(&root.fd, listing(id).as_str(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(StoreError::io("look at", &root.path.join(listing(id)), errno)),
@@ -472,10 +491,12 @@ fn is_torn(file: &File, size: u64) -> bool {
     size > 0 && file.read_exact_at(&mut last, size - 1).is_ok() && last != *b"\n"
 }
 
-/// Whether this is the file that others find by that name.
+/// Whether this is the file that others find by that name, and a regular one: nothing else can
+/// be a lock of ours.
 pub(crate) fn is_at(dir: &Dir, name: &str, file: &File) -> bool {
-    let named = statat(&dir.fd, name, AtFlags::empty());
-    matches!((named, fstat(file)), (Ok(named), Ok(file)) if named.st_ino == file.st_ino)
+    let named = statat(&dir.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+    matches!((named, fstat(file)), (Ok(named), Ok(file)) if named.st_ino == file.st_ino
+        && FileType::from_raw_mode(file.st_mode).is_file())
 }
 
 pub(crate) fn listing(id: &Id) -> String {
@@ -514,7 +535,7 @@ pub(crate) fn tidy(dir: &Dir) -> bool {
 /// From an offset on, or from the beginning if that is none of this file; a torn last line
 /// waits for its end.
 pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
-    let mut file = match dir.open_file(EVENTS, OFlags::RDONLY) {
+    let mut file = match dir.open_regular(EVENTS, OFlags::RDONLY) {
         Err(error) if error.is_missing() => return Ok((Vec::new(), from)),
         other => other?,
     };
@@ -543,7 +564,7 @@ fn is_between_lines(file: &File, offset: u64) -> std::io::Result<bool> {
 /// finishes a run removes that too.)
 fn unlisted(root: &Dir, id: &Id) -> Result<Standing> {
     let name = format!("runs/{id}/{LOCK}");
-    let lock = match root.open_file(&name, OFlags::RDONLY) {
+    let lock = match root.open_regular(&name, OFlags::RDONLY) {
         Err(error) if error.is_missing() => return Ok(Standing::Over),
         other => other?,
     };
@@ -554,16 +575,28 @@ fn unlisted(root: &Dir, id: &Id) -> Result<Standing> {
 
 /// How a run stands, by its lock alone.
 pub(crate) fn standing(root: &Dir, id: &Id) -> Result<Standing> {
+    let name = listing(id);
     // A probe needs no right to write: the disk may be read-only.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let path = root.path.join(listing(id));
-    match rustix::fs::openat(&root.fd, listing(id).as_str(), flags, rustix::fs::Mode::empty()) {
-        Err(Errno::NOENT) => unlisted(root, id),
-        Err(errno) => Err(StoreError::io("open", &path, errno)),
-        Ok(lock) => match is_locked(lock.as_fd(), LIVE) {
-            Ok(true) => Ok(Standing::Live),
-            Ok(false) => Ok(Standing::Lost),
-            Err(error) => Err(StoreError::io("probe", &path, error)),
-        },
+    let lock = match root.open_file(&name, OFlags::RDONLY) {
+        Err(error) if error.is_missing() => return unlisted(root, id),
+        Err(error) => return misplaced(root, id).unwrap_or(Err(error)),
+        Ok(lock) => lock,
+    };
+    match is_locked(lock.as_fd(), LIVE) {
+        Ok(true) => Ok(Standing::Live),
+        // Only one that nobody holds is asked what it is: a live run costs no call more.
+        Ok(false) => misplaced(root, id).unwrap_or(Ok(Standing::Lost)),
+        Err(error) => Err(StoreError::io("probe", &root.path.join(name), error)),
     }
+}
+
+/// How a run stands in the place of whose listing something else was put: it lives if the lock
+/// in its directory is held, and otherwise nothing can be told. Nothing, if its listing is
+/// a file.
+fn misplaced(root: &Dir, id: &Id) -> Option<Result<Standing>> {
+    let strange = root.strange(&listing(id))?;
+    Some(match unlisted(root, id) {
+        Ok(Standing::Live) => Ok(Standing::Live),
+        _ => Err(strange),
+    })
 }

@@ -12,11 +12,13 @@ use crate::room::{self, Reserve};
 use crate::rundir::{self, LOCK, RECORD, RunDir, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
-use rustix::fs::{AtFlags, Mode, fstat, mkdirat, unlinkat};
+use rustix::fs::{AtFlags, Mode, fstat, mkdirat, readlink, unlinkat};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -45,6 +47,13 @@ pub enum FindError {
         /// How many there are beside those.
         more: usize,
     },
+    /// A live run may have this name: it is in no index, and nothing that tells its name can be
+    /// read.
+    Unreadable {
+        word: String,
+        live: Id,
+        why: StoreError,
+    },
     Store(StoreError),
 }
 
@@ -66,6 +75,10 @@ impl fmt::Display for FindError {
                     write!(f, "{or} {id}{name}")?;
                 }
                 if *more > 0 { write!(f, " or {more} others") } else { Ok(()) }
+            }
+            FindError::Unreadable { word, live, why } => {
+                write!(f, "{word:?} may be {live}, which lives, and whose name cannot be read")?;
+                write!(f, " ({why}): say the id of the run that is meant")
             }
             FindError::Store(error) => error.fmt(f),
         }
@@ -93,18 +106,20 @@ impl Store {
         Store::at(&Store::default_path()?)
     }
 
-    /// Opens one, making it if need be. Its path is that from the root on: whoever keeps it
-    /// may go elsewhere, and makes it anew by that.
+    /// Opens one, making it if need be. Its path is that from the root on, without links: whoever
+    /// keeps it may go elsewhere, and makes it anew by that; and runs carry a hash of it, which
+    /// is the same by whichever path the directory was opened.
     pub fn at(path: &Path) -> Result<Store> {
         let path = absolute(path)?;
-        let path = path.as_path();
-        let root = match Dir::open(path) {
+        let mut root = match Dir::open(&path) {
             Err(error) if error.is_missing() => {
-                make_all(path)?;
-                Dir::open(path)?
+                make_all(&path)?;
+                Dir::open(&path)?
             }
             other => other?,
         };
+        root.path = resolved(&root.fd).unwrap_or(path);
+        let path = root.path.as_path();
         let stat = fstat(&root.fd).map_err(|errno| StoreError::io("look at", path, errno))?;
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(StoreError::Foreign { path: path.to_owned(), owner: stat.st_uid });
@@ -192,7 +207,7 @@ impl Store {
     pub fn put_away(&self, id: &Id) -> Result<()> {
         match self.run(id) {
             // Its directory is gone; there is only the listing.
-            Err(error) if error.is_missing() => self.root.remove(&rundir::listing(id)),
+            Err(error) if error.is_missing() => self.root.clear(&rundir::listing(id)),
             _ => match self.take_over(id)? {
                 Some(mut run) => run.finish(),
                 None => Err(StoreError::Live { path: self.run_path(id) }),
@@ -308,9 +323,14 @@ impl Store {
         Ok((dir, address))
     }
 
-    /// The run meant by an id, the beginning of one, or a name. Live ones are meant before
-    /// those that are over; of those, a name means the one that was started last. Only
-    /// directories are listed, and the records read of those that come into question.
+    /// The run meant by an id, the beginning of one, or a name. A whole id always means its run:
+    /// no run is born with a name that is written like an id. Live runs are meant before those
+    /// that are over; of those, a name means the one that was started last.
+    ///
+    /// A live run that is in the index costs the listings of two directories and one record,
+    /// however many runs live. The index may have lost an entry, and an older fullstop makes
+    /// none: before a run that is over is taken, or none at all, each live run that is not in
+    /// the index under this word is asked by its record.
     pub fn find(&self, word: &str) -> std::result::Result<Id, FindError> {
         if word.is_empty() {
             return Err(FindError::Nobody(String::new()));
@@ -343,6 +363,9 @@ impl Store {
         if let Some(error) = unreadable {
             return Err(error.into());
         }
+        if let Some(id) = self.find_live(word, live.iter().filter(|id| !listed.contains(id)))? {
+            return Ok(id);
+        }
         if may_begin_an_id(word) {
             let mut begun = self.all()?;
             begun.retain(|id| id.as_str().starts_with(word));
@@ -357,13 +380,42 @@ impl Store {
                 Err(error) => unreadable = Some(error),
             }
         }
-        // One that an older fullstop has started is in no index.
-        let is_named = |id: &Id| self.is_named(id, word).unwrap_or(false);
-        let unlisted = live.iter().filter(|id| !listed.contains(id) && is_named(id));
-        if let Some(id) = self.one(word, unlisted.cloned().collect())? {
-            return Ok(id);
-        }
         Err(unreadable.map_or_else(|| FindError::Nobody(word.to_owned()), FindError::Store))
+    }
+
+    /// The live run of this name, by the records of these. An error, if it may be one of which
+    /// no name can be read.
+    fn find_live<'a>(
+        &self,
+        word: &str,
+        live: impl Iterator<Item = &'a Id>,
+    ) -> std::result::Result<Option<Id>, FindError> {
+        let (mut meant, mut unreadable) = (Vec::new(), Vec::new());
+        for id in live {
+            match self.record_or_spec(id) {
+                Ok(record) if record.name.as_deref() == Some(word) => meant.push(id.clone()),
+                // What a later fullstop has written is whole, and its index as well.
+                Ok(_) | Err(StoreError::Newer { .. }) => {}
+                Err(error) => unreadable.push((id, error)),
+            }
+        }
+        if let Some(id) = self.one(word, meant)? {
+            return Ok(Some(id));
+        }
+        // What no keeper and no guard looks after cannot be the live run of this name; what is
+        // being born has no name yet.
+        let is_live = |id: &Id| matches!(self.standing(id), Ok(Standing::Live));
+        unreadable.retain(|(id, _)| is_live(id) && !self.is_being_born(id).unwrap_or(false));
+        if !unreadable.is_empty() {
+            let elsewhere = name_index::ids(&self.root)?;
+            unreadable.retain(|(id, _)| !elsewhere.contains(id));
+        }
+        match unreadable.pop() {
+            None => Ok(None),
+            Some((id, why)) => {
+                Err(FindError::Unreadable { word: word.to_owned(), live: id.clone(), why })
+            }
+        }
     }
 
     fn one(&self, word: &str, mut ids: Vec<Id>) -> std::result::Result<Option<Id>, FindError> {
@@ -480,6 +532,16 @@ impl Store {
 /// Whether it is worth the while to look for an id that begins so.
 fn may_begin_an_id(word: &str) -> bool {
     word.bytes().all(|letter| letter.is_ascii_digit() || letter.is_ascii_lowercase())
+}
+
+/// Where the kernel says that a directory is; nothing, if it has no path from our root on, or
+/// there is no `/proc`.
+fn resolved(dir: &OwnedFd) -> Option<PathBuf> {
+    let link = readlink(format!("/proc/self/fd/{}", dir.as_raw_fd()), Vec::new()).ok()?;
+    let path = PathBuf::from(OsString::from_vec(link.into_bytes()));
+    // The kernel says "(unreachable)" before the path, or " (deleted)" behind it.
+    let is_plain = path.is_absolute() && !path.as_os_str().as_bytes().ends_with(b" (deleted)");
+    is_plain.then_some(path)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

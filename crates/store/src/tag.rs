@@ -29,6 +29,8 @@ pub struct Tag {
 }
 
 impl Tag {
+    /// The path is that of an opened store ([`crate::Store::path`]): without links, so that
+    /// keepers and all who look for them make the same tag.
     pub fn new(id: &Id, root: &Path) -> Tag {
         Tag { id: id.clone(), place: hash(root) }
     }

@@ -7,6 +7,7 @@ use crate::offload::offload;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::secret::{self, SecretFile};
+use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
 use fullstop_keeper::commission::Commission;
 use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec, fresh_id};
@@ -170,6 +171,22 @@ fn check_name(name: Option<&str>) -> Result<()> {
             let why = format!("{name:?} is no name: it is empty, too long, or cannot be shown");
             Err(Error::Unfit(why))
         }
+        // A whole id always means its run, so that such a name could mean another one.
+        Some(name) if name.parse::<Id>().is_ok() => {
+            Err(Error::Unfit(format!("{name:?} is no name: it is written like the id of a run")))
+        }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_is_written_like_an_id() {
+        let refused = |name: &str| matches!(check_name(Some(name)), Err(Error::Unfit(_)));
+        assert!(refused("0tfsgdc50f59n") && refused("") && refused("two\nlines"));
+        assert!(!refused("0tfs") && !refused("research") && check_name(None).is_ok());
     }
 }

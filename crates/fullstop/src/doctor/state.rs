@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::runs::Runs;
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_cage::plain;
-use rustix::fs::{StatVfs, statvfs};
+use rustix::fs::{OFlags, StatVfs, statvfs};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -141,6 +141,9 @@ impl Trial {
     fn file(&self) -> io::Result<File> {
         let mut options = File::options();
         options.create(true).truncate(false).read(true).write(true).mode(0o600);
+        // As all that is opened there: nothing is waited for, and no link is followed.
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        options.custom_flags(flags.bits().cast_signed());
         options.open(self.path(".lock"))
     }
 

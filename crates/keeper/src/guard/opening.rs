@@ -4,7 +4,7 @@ use crate::fresh_id::fresh_id;
 use crate::ledger::Ledger;
 use crate::spec::{Ground, Loudness, Spec};
 use fullstop_cage::linux::Blueprint;
-use fullstop_store::Store;
+use fullstop_store::{Store, StoreError};
 
 /// How often another id is drawn. Once is a rare chance; more often is a fault of the disk.
 const DRAWS: usize = 10;
@@ -17,25 +17,39 @@ pub fn open_ledger(
 ) -> Result<(Blueprint, Option<Ledger>), String> {
     // From the caller's directory: we shall leave that.
     spec.store = spec.store.take().or_else(|| Store::default_path().ok());
+    let store = match spec.store.as_ref().map_or_else(Store::open, |path| Store::at(path)) {
+        Ok(store) => store,
+        Err(error) => {
+            let blueprint = Blueprint::new(spec.cage, &spec.cgroup_name());
+            return do_without(spec, &error).map(|()| (blueprint, None));
+        }
+    };
+    // The tag is made of the path without links, as every other command makes it.
+    spec.store = Some(store.path().to_owned());
     let mut draws = 0;
     loop {
         let blueprint = Blueprint::new(spec.cage, &spec.cgroup_name());
-        match Ledger::open(spec, &blueprint, started_at) {
+        match Ledger::open(&store, spec, &blueprint, started_at) {
             Ok(ledger) => return Ok((blueprint, Some(ledger))),
             // Another process has made the same id in the same tick.
             Err(error) if error.is_taken() && spec.generation == 1 && draws < DRAWS => {
                 spec.id = fresh_id();
                 draws += 1;
             }
-            Err(error) if can_do_without(spec) => {
-                if spec.loudness > Loudness::Quiet {
-                    say!("{error}; this run has no record, and ps will not show it");
-                }
-                return Ok((blueprint, None));
-            }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return do_without(spec, &error).map(|()| (blueprint, None)),
         }
     }
+}
+
+/// Goes on without a record, and says so; an error, if the run may not.
+fn do_without(spec: &Spec, error: &StoreError) -> Result<(), String> {
+    if !can_do_without(spec) {
+        return Err(error.to_string());
+    }
+    if spec.loudness > Loudness::Quiet {
+        say!("{error}; this run has no record, and ps will not show it");
+    }
+    Ok(())
 }
 
 fn can_do_without(spec: &Spec) -> bool {

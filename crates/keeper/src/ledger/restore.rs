@@ -108,6 +108,9 @@ impl Ledger {
         }
         self.run.write_record(&self.record)?;
         self.run.list_again()?;
+        if names.contains(&Name::Name) {
+            self.run.list_name_again()?;
+        }
         let socket = if listens && (is_moved || names.contains(&Name::Socket)) {
             Some(self.run.listen()?)
         } else {

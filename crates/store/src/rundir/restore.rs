@@ -10,9 +10,10 @@ use super::{EVENTS, LIVE, LOCK, RECORD, RunDir, SOCKET, SPEC, SWEEP, is_at, list
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::SpecFile;
+use crate::name_index;
 use crate::store::Store;
 use fullstop_cage::linux::{is_locked, try_lock};
-use rustix::fs::{AtFlags, OFlags, fstat, linkat, statat};
+use rustix::fs::{AtFlags, FileType, OFlags, fstat, linkat, statat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -35,6 +36,8 @@ pub enum Name {
     Socket,
     /// The entry in its group.
     Membership,
+    /// The entry under its name, if it has one.
+    Name,
 }
 
 impl Name {
@@ -46,6 +49,17 @@ impl Name {
             Name::Record => "record",
             Name::Socket => "socket",
             Name::Membership => "membership",
+            Name::Name => "name",
+        }
+    }
+}
+
+impl Name {
+    /// What stands there, if it is ours.
+    fn kind(self) -> FileType {
+        match self {
+            Name::Socket => FileType::Socket,
+            _ => FileType::RegularFile,
         }
     }
 }
@@ -63,6 +77,7 @@ impl RunDir {
         let lock = Some(lock.st_ino);
         let run = |name: &str| format!("runs/{}/{name}", self.id);
         let membership = self.joined.as_ref().map(|joined| joined.path().to_owned());
+        let entry = self.named.get().map(|(name, entry)| entry.path(name));
         let names = [
             (Name::Lock, Some(run(LOCK)), lock),
             (Name::Listing, Some(listing(&self.id)), lock),
@@ -70,11 +85,12 @@ impl RunDir {
             (Name::Record, has_record.then(|| run(RECORD)), None),
             (Name::Socket, listens.then(|| run(SOCKET)), None),
             (Name::Membership, membership, None),
+            (Name::Name, entry, None),
         ];
         let mut lost = Vec::new();
         for (name, path, inode) in names {
             if let Some(path) = path
-                && !leads(&self.root, &path, inode)?
+                && !leads(&self.root, &path, inode, name.kind())?
             {
                 lost.push(name);
             }
@@ -84,7 +100,8 @@ impl RunDir {
 
     /// Whether what was told until now is still there.
     pub fn has_events(&self) -> bool {
-        statat(&self.dir.fd, EVENTS, AtFlags::empty()).is_ok()
+        let kind = Name::Record.kind();
+        leads(&self.dir, EVENTS, None, kind).unwrap_or(false)
     }
 
     /// Makes the directories anew and holds the lock in them. The run is not listed yet.
@@ -128,6 +145,9 @@ impl RunDir {
             return Ok(None);
         }
         let why = |error| StoreError::io("lock", &dir.path.join(LOCK), error);
+        if dir.strange(LOCK).is_some() {
+            dir.clear(LOCK)?;
+        }
         let lock = dir.open_file(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         // The order of a claim: see `hold`. The keeper does not wait, it tries again later.
         let ours = try_lock(lock.as_fd(), LIVE).map_err(why)?
@@ -142,6 +162,12 @@ impl RunDir {
             return Ok(());
         }
         link(&self.dir, LOCK, &self.root, &listing(&self.id))
+    }
+
+    /// Lists it under its name again, if it has one.
+    pub fn list_name_again(&self) -> Result<()> {
+        let Some((name, entry)) = self.named.get() else { return Ok(()) };
+        name_index::add(&self.root, name, entry)
     }
 
     /// Writes the spec of a run that is live, in the place of any other.
@@ -161,17 +187,18 @@ fn is_same(one: &Dir, other: &Dir) -> bool {
     matches!((inode(one), inode(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Whether a name is there, and leads to this inode if one is meant.
-fn leads(root: &Dir, name: &str, inode: Option<u64>) -> Result<bool> {
+/// Whether a name is there, of what is of this kind, and leads to this inode if one is meant.
+fn leads(root: &Dir, name: &str, inode: Option<u64>, kind: FileType) -> Result<bool> {
     match statat(&root.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(inode.is_none_or(|inode| inode == stat.st_ino)),
+        Ok(stat) => Ok(inode.is_none_or(|inode| inode == stat.st_ino)
+            && FileType::from_raw_mode(stat.st_mode) == kind),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
         Err(errno) => Err(StoreError::io("look at", &root.path.join(name), errno)),
     }
 }
 
 /// Gives a lock that is held a second name. A stale one that stands there, of a copied
-/// directory, gives way; one that is held does not.
+/// directory, gives way, and so does what is no file; one that is held does not.
 fn link(from: &Dir, name: &str, to: &Dir, second: &str) -> Result<()> {
     let path = to.path.join(second);
     let linked = || linkat(&from.fd, name, &to.fd, second, AtFlags::empty());
@@ -180,11 +207,13 @@ fn link(from: &Dir, name: &str, to: &Dir, second: &str) -> Result<()> {
         Err(Errno::EXIST) => {}
         other => return other.map_err(why),
     }
-    let other = to.open_file(second, OFlags::RDONLY)?;
-    let held = is_locked(other.as_fd(), LIVE);
-    if held.map_err(|error| StoreError::io("probe", &path, error))? {
-        return Err(StoreError::Live { path });
+    if to.strange(second).is_none() {
+        let other = to.open_file(second, OFlags::RDONLY)?;
+        let held = is_locked(other.as_fd(), LIVE);
+        if held.map_err(|error| StoreError::io("probe", &path, error))? {
+            return Err(StoreError::Live { path });
+        }
     }
-    to.remove(second)?;
+    to.clear(second)?;
     linked().map_err(why)
 }

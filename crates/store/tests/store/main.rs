@@ -22,3 +22,4 @@ mod private;
 mod restoring;
 mod stage;
 mod standing;
+mod strange;

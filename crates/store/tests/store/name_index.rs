@@ -4,6 +4,7 @@
 use crate::kit::{Home, begin, id, live_and_end, names, spec};
 use fullstop_core::words::Reason;
 use fullstop_store::format::{Phase, RecordFile, SpecFile};
+use fullstop_store::{FindError, Name};
 use std::fs;
 
 fn entries(home: &Home, name: &str) -> usize {
@@ -95,6 +96,81 @@ fn what_was_removed_by_hand_hides_nobody_and_is_tidied() {
     assert_eq!(entries(&home, "research"), 1);
 }
 
+/// Of a live run whose directory was removed the entry alone tells the name. A run of the same
+/// name that is over must not take its place.
+#[test]
+fn the_entry_of_a_live_run_without_a_directory_is_not_tidied() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("research"));
+    let live = begin(&home, &id(2), Some("research"));
+    fs::remove_dir_all(home.run_path(&id(2))).expect("removed");
+    home.tidy().expect("tidied");
+    assert_eq!(entries(&home, "research"), 2);
+    assert_eq!(home.find("research").expect("found"), id(2));
+    drop(live);
+}
+
+/// A run that is over is taken only if no live run has the name, whatever became of the index.
+#[test]
+fn a_live_run_without_an_entry_is_meant_before_one_that_is_over() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("research"));
+    let live = begin(&home, &id(2), Some("research"));
+    let forget = |day: u64| {
+        let path = home.path().join("names/research");
+        let of_run = |entry: &fs::DirEntry| {
+            entry.file_name().to_string_lossy().starts_with(id(day).as_str())
+        };
+        let mut entries = fs::read_dir(path).expect("entries").flatten();
+        fs::remove_file(entries.find(of_run).expect("its entry").path()).expect("removed");
+    };
+    forget(2);
+    assert_eq!(home.find("research").expect("found"), id(2));
+    // Nor is a run that is over meant by the beginning of its id.
+    let over = id(1);
+    let beginning = &over.as_str()[..12];
+    let named = begin(&home, &id(3), Some(beginning));
+    fs::remove_dir_all(home.path().join("names").join(beginning)).expect("removed");
+    assert_eq!(home.find(beginning).expect("found"), id(3));
+    // Two are two, in the index or not.
+    let other = begin(&home, &id(4), Some("research"));
+    forget(4);
+    assert!(matches!(home.find("research"), Err(FindError::Several { .. })));
+    drop((live, named, other));
+}
+
+/// Neither the index nor its files tell the name of a live run: it may be any.
+#[test]
+fn a_live_run_whose_name_is_lost_may_be_the_one_that_is_meant() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), Some("research"));
+    let live = begin(&home, &id(2), Some("other"));
+    fs::remove_dir_all(home.run_path(&id(2))).expect("removed");
+    assert_eq!(home.find("research").expect("the index knows the other one's name"), id(1));
+    fs::remove_dir_all(home.path().join("names/other")).expect("removed");
+    let error = home.find("research").expect_err("it cannot be told");
+    assert!(matches!(&error, FindError::Unreadable { live, .. } if *live == id(2)), "{error:?}");
+    assert!(error.to_string().contains(id(2).as_str()), "{error}");
+    assert_eq!(home.find(id(1).as_str()).expect("found"), id(1));
+    // What nobody holds is not live, and hides no other.
+    drop(live);
+    assert_eq!(home.find("research").expect("found"), id(1));
+}
+
+/// Its keeper misses the entry as it misses any other of its names.
+#[test]
+fn an_entry_that_was_removed_is_missed_and_made_anew() {
+    let home = Home::new();
+    let run = begin(&home, &id(1), Some("research"));
+    assert_eq!(run.lost_names(true, false).expect("looked"), []);
+    fs::remove_dir_all(home.path().join("names")).expect("removed");
+    assert_eq!(run.lost_names(true, false).expect("looked"), [Name::Name]);
+    run.list_name_again().expect("listed");
+    assert_eq!(run.lost_names(true, false).expect("looked"), []);
+    // It does not say that the other runs are in the index.
+    assert_eq!(names(&home, "names"), ["research"]);
+}
+
 /// The keeper of a run whose state directory was removed makes its entry anew.
 #[test]
 fn an_entry_is_restored_with_its_run() {
@@ -110,6 +186,26 @@ fn an_entry_is_restored_with_its_run() {
     assert_eq!(store.find("research").expect("found"), id(1));
     // The search has made the rest of the index.
     assert_eq!(names(&store, "names"), [".whole", "research"]);
+}
+
+/// The first run in a new state directory says that the index is whole. A live run of before is
+/// in it as soon as it is restored, and is found by its name after its end.
+#[test]
+fn an_index_that_is_made_anew_holds_who_is_restored() {
+    let home = Home::new();
+    let mut run = begin(&home, &id(1), Some("research"));
+    fs::remove_dir_all(home.path()).expect("removed");
+    let store = home.again();
+    live_and_end(&store, &id(2), Some("research"));
+    assert!(names(&store, "names").contains(&".whole".to_owned()));
+    run.restore_lock().expect("restored");
+    let started_later = spec(&id(1), Some("research"));
+    let started_later = SpecFile { started_at: started_later.started_at + 1, ..started_later };
+    run.rewrite_spec(&started_later).expect("written");
+    run.list_again().expect("listed");
+    assert_eq!(store.find("research").expect("found"), id(1));
+    run.finish().expect("finished");
+    assert_eq!(store.find("research").expect("found"), id(1));
 }
 
 /// An older fullstop starts runs that are in no index. While they live they are found.

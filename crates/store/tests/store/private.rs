@@ -99,3 +99,25 @@ fn somebody_elses_directory_is_refused() {
     );
     assert_eq!((mode(scratch.path()), everything(scratch.path()).len()), (before, 1));
 }
+
+/// Runs carry a hash of the path, by which those that are not listed are found.
+#[test]
+fn one_directory_has_one_path_however_it_is_written() {
+    let scratch = Scratch::new();
+    let state = scratch.path().join("state");
+    let store = Store::at(&state).expect("a store");
+    let real = scratch.path().canonicalize().expect("a path").join("state");
+    let link = scratch.path().join("link");
+    std::os::unix::fs::symlink(&state, &link).expect("a link");
+    std::fs::create_dir(scratch.path().join("beside")).expect("a directory");
+    let around = scratch.path().join("beside/../state");
+    let through = [link.clone(), around].map(|path| Store::at(&path).expect("the same store"));
+    for store in [&store].into_iter().chain(&through) {
+        assert_eq!(store.path(), real);
+    }
+    // What is made through a link is made where that leads, and has that path at once.
+    std::fs::remove_dir(&state).expect("removed");
+    std::fs::remove_file(&link).expect("removed");
+    std::os::unix::fs::symlink(scratch.path(), &link).expect("a link");
+    assert_eq!(Store::at(&link.join("state")).expect("made").path(), real);
+}
