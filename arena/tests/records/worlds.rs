@@ -239,14 +239,22 @@ fn newer(world: &mut World, place: Place) -> Outcome {
 }
 
 fn left_alone(world: &mut World, place: Place, id: &str, hurt: &Who) -> Outcome {
-    let said = tell(world, place, &["sweep"])?;
-    ensure!(said.contains(id) && said.contains("left alone"), "it said {said:?}");
+    for words in [&["sweep", "--dry-run"][..], &["sweep"]] {
+        let said = say(world, place, words)?;
+        // It may live, and belongs here.
+        said.expect(120)?;
+        let said = said.out;
+        ensure!(said.contains(id) && said.contains("left alone"), "it said {said:?}");
+    }
     ensure!(alive(&hurt.leader), "somebody was killed without a record");
     let listed = say(world, place, &["ps", "--json"])?.json()?;
     ensure!(listed[0]["id"] == id && listed[0]["state"] == "damaged", "ps says {listed}");
     ensure!(listed[0]["damage"].is_string(), "ps does not say what is wrong: {listed}");
     say(world, place, &["show", id])?.expect(0)?;
-    say(world, place, &["stop", id])?.expect_one_line(125, id)?;
+    for words in [&["stop", id][..], &["kill", id], &["stop", "--all"], &["stop", "--no-wait", id]]
+    {
+        say(world, place, words)?.expect_one_line(120, id)?;
+    }
     ensure!(alive(&hurt.leader), "somebody was killed without a record");
     arena::send_signal(hurt.leader.pid, arena::Signal::KILL)?;
     expect_gone(&hurt.leader, SOON)?;
