@@ -1,5 +1,6 @@
 //! A keeper that hangs protects nobody: a stop says so and goes around it.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use arena::{
@@ -8,8 +9,8 @@ use arena::{
 };
 
 use super::desk::{
-    Said, Who, alive, all_clean, ask, expect_over, freeze, kill_frozen, live_ids, nobody, proof,
-    record, say, start, swept_proof, tell, who,
+    Said, Who, alive, all_clean, ask, dir, expect_over, freeze, kill_frozen, live_ids, nobody,
+    proof, record, say, start, swept_proof, tell, who,
 };
 use crate::kit::{AS_ROOT, EVERYWHERE, Lines, Place, SOON, add, stop, text};
 
@@ -25,6 +26,11 @@ pub fn register(registry: &mut Registry) {
         ("young-and-hung", young),
         ("others-do-not-wait", others),
         ("only-waiting-hurts-nobody", only_waiting),
+        ("socket-removed", |w, p| unreachable(w, p, &NoSocket { frozen: false, replaced: false })),
+        ("socket-removed-frozen", |w, p| {
+            unreachable(w, p, &NoSocket { frozen: true, replaced: false })
+        }),
+        ("socket-replaced", |w, p| unreachable(w, p, &NoSocket { frozen: false, replaced: true })),
     ] {
         add(registry, &format!("around::{name}"), &EVERYWHERE, &[], play);
     }
@@ -453,5 +459,37 @@ fn only_waiting(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["stop", &id])?;
     nobody(world)?;
     expect_over(world, &id, "keeper-died", swept_proof(place))?;
+    all_clean(world)
+}
+
+struct NoSocket {
+    /// Guard and keeper are stopped.
+    frozen: bool,
+    /// Something else stands in its place.
+    replaced: bool,
+}
+
+/// A keeper that cannot be reached by its socket is asked by a signal: who saves work has
+/// the time of its ladder.
+fn unreachable(world: &mut World, place: Place, how: &NoSocket) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let saves = "trap 'sleep 0.3; : > saved; exit 0' TERM; echo up > ready; \
+                 while :; do read n < never; done";
+    let id = start(world, place, &["--ladder", "term@leader:900ms,kill"], &["sh", "-c", saves])?;
+    ready.expect("up")?;
+    let who = who(world, &id)?;
+    if how.frozen {
+        freeze(&who)?;
+    }
+    let socket = dir(world, &id).join("control.sock");
+    fs::remove_file(&socket).context("the socket")?;
+    if how.replaced {
+        fs::write(&socket, "no socket").context("in its place")?;
+    }
+    let said = say(world, place, &["stop", &id])?;
+    nobody(world)?;
+    said.expect(0)?;
+    ensure!(world.dir().join("saved").exists(), "it was killed: {}", said.err);
+    expect_over(world, &id, "stopped", proof(place))?;
     all_clean(world)
 }

@@ -101,7 +101,7 @@ fn elsewhere(world: &mut World, place: Place) -> Outcome {
         ensure!(run_ids(world) == [id.clone()], "{words:?} removed it: {said:?}");
     }
     ensure!(live_ids(world) == [id.clone()], "it was taken off the list");
-    say(world, place, &["stop", &id])?.expect(125)?;
+    say(world, place, &["stop", &id])?.expect(120)?;
     ensure!(alive(&who.leader), "it was killed, though it belongs elsewhere");
     edit(world, &id, "record.json", |record| {
         record["world"]["pid_namespace"] = namespace;

@@ -21,6 +21,7 @@ pub fn register(registry: &mut Registry) {
         ("finding-reads-no-history", finding),
         ("looking-reads-no-history", looking),
         ("finding-reads-one-record", finding_one),
+        ("foreign-processes", foreign),
     ] {
         add(registry, &format!("lists::{name}"), &ANYWHERE, &strace, play);
     }
@@ -289,4 +290,27 @@ fn looking(world: &mut World, place: Place) -> Outcome {
     ensure!(counted.contains("501 written down, 1 unfinished"), "it says {counted}");
     tell(world, place, &["stop", &live])?;
     nobody(world)
+}
+
+/// A look behind the list costs one call for each process that founded no session.
+fn foreign(world: &mut World, place: Place) -> Outcome {
+    const MANY: usize = 300;
+    const CROWD: &str = "while [ $n -gt 0 ]; do sh -c 'read n < never' & n=$((n - 1)); done; \
+                         echo up > ready; read n < never";
+    /// The pages in which /proc is listed, and what is a matter of time.
+    const NOISE: usize = 60;
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    for words in [&["sweep", "--dry-run"][..], &["sweep"]] {
+        let mut calls = Vec::new();
+        for beside in [0, MANY] {
+            let id = start(world, place, &[], &["sh", "-c", &format!("n={beside}; {CROWD}")])?;
+            ready.expect("up")?;
+            calls.push(count(world, place, words)?.calls);
+            tell(world, place, &["kill", &id])?;
+        }
+        world.note(format!("{words:?}: {calls:?} calls beside 0 and {MANY} processes"));
+        let more = calls[1].saturating_sub(calls[0]);
+        ensure!(more <= MANY + NOISE, "{words:?}: {more} calls for {MANY} processes");
+    }
+    all_clean(world)
 }

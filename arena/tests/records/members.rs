@@ -135,7 +135,9 @@ impl Bare {
     /// The sweep ended what it could prove, and did not say that this was all.
     fn expect_not_concluded(&self, world: &mut World, place: Place, why: &str) -> Outcome {
         for _ in 0..2 {
-            let said = tell(world, place, &["sweep"])?;
+            let said = say(world, place, &["sweep"])?;
+            said.expect(120)?;
+            let said = said.out;
             ensure!(said.contains("left alone") && said.contains(why), "it said {said:?}");
             ensure!(self.orphan.still_there().is_some(), "the orphan was found");
             ensure!(live_ids(world).contains(&self.id), "it is not listed any more");

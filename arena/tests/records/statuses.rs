@@ -51,7 +51,8 @@ fn released(world: &mut World, place: Place) -> Outcome {
     let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
     let script = "setsid sh -c 'echo up > ready; read n < never' & read go < go; exit 3";
     let _go = Lines::create(world, "go")?;
-    let id = start(world, place, &["--on-exit", "release"], &["sh", "-c", script])?;
+    let id =
+        start(world, place, &["--on-exit", "release", "--group", "plan"], &["sh", "-c", script])?;
     ready.expect("up")?;
     fs::write(world.dir().join("go"), "now\n").context("go")?;
     // As `run` would have ended: with its leader's status.
@@ -68,6 +69,10 @@ fn released(world: &mut World, place: Place) -> Outcome {
         ensure!(alive(&free[0]), "{words:?} ended what was released");
         said.expect_one_line(120, "released, not stopped: 1 process")?;
         ensure!(said.err.contains("no proof"), "{words:?} said {:?}", said.err);
+    }
+    // It is over, and none of those that an order to all of them means.
+    for words in [&["stop", "--all"][..], &["kill", "--all"], &["group", "close", "plan"]] {
+        say(world, place, words)?.expect(0)?;
     }
     send_signal(free[0].pid, Signal::KILL)?;
     world.expect_extinct(SOON)?;

@@ -5,7 +5,10 @@ use std::fmt::Display;
 
 /// fullstop itself failed, as opposed to the command.
 pub const FAILED: u8 = 125;
-/// Something could not be killed.
+/// Something could not be killed, or processes may live that belong here and that nobody has
+/// proven dead: of a run that is stuck, was released while it was stopped, could not be gone
+/// around or swept, or is not listed. Those of another machine or pid namespace do not count
+/// for a command about all runs. Nor does what was released before: such a run is over.
 pub const STUCK: u8 = 120;
 
 pub struct Fail {

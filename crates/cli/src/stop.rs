@@ -56,9 +56,13 @@ fn behind_the_list(
     let is_all = matches!(which, Which::All);
     let unlisted =
         if is_all || runs.live_ids()?.is_empty() { runs.unlisted()? } else { Vec::new() };
-    let begun = begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    // One that cannot be read is not taken for a new one.
-    let is_earlier = |run: &Run| run.status().map_or(true, |it| u128::from(it.started_at) < begun);
+    let begun = begun.duration_since(UNIX_EPOCH).unwrap_or_default();
+    // Of one that cannot be read only the id tells when it was begun; one that was restarted
+    // since is newer than its id.
+    let is_earlier = |run: &Run| {
+        let is_new = |it: Status| u128::from(it.started_at) >= begun.as_millis();
+        was_begun_before(run.id(), begun, known) && !run.status().is_ok_and(is_new)
+    };
     let mut late = meant(runs, which)?.0;
     late.retain(|run| !known.contains(run.id()) && is_earlier(run));
     if !late.is_empty() {
@@ -69,6 +73,13 @@ fn behind_the_list(
         status.get_or_insert(STUCK);
     }
     Ok(None)
+}
+
+/// Whether the run of this id was begun before an order was given that met those. Ids grow
+/// also where the clock was set back, so that whatever sorts among those is not new.
+fn was_begun_before(id: &Id, order: Duration, met: &BTreeSet<Id>) -> bool {
+    let order = u64::try_from(order.as_millis()).unwrap_or(u64::MAX);
+    *id < Id::new(order, 0) || met.last().is_some_and(|last| id < last)
 }
 
 /// The runs meant, and whether there was a word that means none.
@@ -142,10 +153,7 @@ impl Results<'_> {
             return;
         }
         complain(format!("{id}: {error}"));
-        let status = match error {
-            Error::TimedOut(_) | Error::LivesOn { .. } => STUCK,
-            _ => FAILED,
-        };
+        let status = if error.may_live_on() { STUCK } else { FAILED };
         self.status = self.status.or(Some(status));
     }
 
@@ -326,4 +334,25 @@ fn told(status: &Status) -> String {
     let step = status.step.as_deref().unwrap_or(&status.state);
     let left = status.step_left_ms.map(|left| format!(" {}", seconds(left))).unwrap_or_default();
     format!("{name} {step}{left}, {} alive", status.processes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also one that is listed already, and has no spec to be read yet.
+    #[test]
+    fn a_run_that_was_begun_after_the_order_is_not_meant() {
+        const ORDER_MS: u64 = 1_800_000_000_500;
+        let order = Duration::from_millis(ORDER_MS);
+        let begun = |ms: u64| Id::new(ORDER_MS + ms, 7);
+        let none = BTreeSet::new();
+        assert!(was_begun_before(&Id::new(ORDER_MS - 1, u64::MAX), order, &none));
+        assert!(!was_begun_before(&begun(0), order, &none));
+        assert!(!was_begun_before(&begun(1), order, &none));
+        // The clock was set back since these were begun.
+        let met = BTreeSet::from([begun(60_000)]);
+        assert!(was_begun_before(&begun(59_999), order, &met));
+        assert!(!was_begun_before(&begun(60_001), order, &met));
+    }
 }

@@ -75,11 +75,17 @@ pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     if elsewhere > 0 && !as_json {
         complain(hint(elsewhere));
     }
-    let stuck = swept.iter().any(|swept| matches!(swept.found, Found::Stuck { .. }));
+    let stuck = swept.iter().any(|swept| may_live(&swept.found));
     // What was swept is told by now, also where the look for others has failed.
     let status = if stuck { STUCK } else { FAILED };
     let unlisted = looked.map_err(|error| Fail { why: error.to_string(), status })?;
     if stuck || !unlisted.is_empty() { Err(Fail::silent(STUCK)) } else { Ok(()) }
+}
+
+/// Whether processes may live that belong here and that nobody has proven dead. What would be
+/// ended by a sweep that is not dry is no finding.
+fn may_live(found: &Found) -> bool {
+    matches!(found, Found::Stuck { .. } | Found::LeftAlone { elsewhere: None, .. })
 }
 
 /// In the form of the others that a sweep has found.

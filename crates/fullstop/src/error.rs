@@ -58,6 +58,12 @@ pub enum Error {
         id: Id,
         whereabouts: Whereabouts,
     },
+    /// Its keeper and guard are gone, it belongs here, and a sweep could not judge it: its
+    /// processes may live.
+    NotSwept {
+        id: Id,
+        why: String,
+    },
     /// This run may not be forgotten.
     NotForgotten {
         id: Id,
@@ -93,6 +99,12 @@ impl Error {
         let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
         let errno = source.and_then(Errno::from_io_error);
         errno.is_some_and(|errno| short.contains(&errno))
+    }
+
+    /// Processes may live that are to be judged here, and that nobody has proven dead: an
+    /// order to end them has the status 120.
+    pub fn may_live_on(&self) -> bool {
+        matches!(self, Error::TimedOut(_) | Error::NotSwept { .. } | Error::LivesOn { .. })
     }
 
     /// The exit status that says so.
@@ -136,6 +148,7 @@ impl fmt::Display for Error {
                 "run {id} is lost: {whereabouts}; it cannot be judged from here (to forget it: \
                  fullstop rm --forget {id})"
             ),
+            Error::NotSwept { id, why } => write!(f, "run {id} is lost: {why}"),
             Error::NotForgotten { id, why } => write!(f, "run {id} is not forgotten: {why}"),
             Error::LivesOn { id, cgroup } => write!(
                 f,

@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::runs::Runs;
 use fullstop_cage::linux::probe::{is_populated, own_cgroup};
-use fullstop_cage::linux::{OwnTime, inside, titled};
+use fullstop_cage::linux::{OwnTime, inside, titled_founders};
 use fullstop_core::id::Id;
 use fullstop_keeper::name::KEEPER;
 use fullstop_store::Tag;
@@ -103,7 +103,7 @@ impl Runs {
 
     fn look_for_unlisted(&self) -> Result<Vec<Unlisted>> {
         let mut found = BTreeMap::new();
-        let keepers = titled(KEEPER).map_err(Error::io("look for keepers in /proc"))?;
+        let keepers = titled_founders(KEEPER).map_err(Error::io("look for keepers in /proc"))?;
         for (pid, tag) in keepers {
             if let Some(tag) = Tag::parse(&tag).filter(|tag| tag.is_of(self.path())) {
                 found.entry(tag.id.clone()).or_insert_with(|| Unlisted::new(&tag.id)).keeper =

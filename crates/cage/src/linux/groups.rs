@@ -1,6 +1,8 @@
 //! Process groups and sessions as plain numbers. One that was founded outside our
 //! pid namespace reads as 0, which rustix's non-zero `Pid` cannot hold.
 
+use std::io;
+
 pub fn own_group() -> i32 {
     // SAFETY: only asks.
     unsafe { libc::getpgrp() }
@@ -16,4 +18,29 @@ pub fn group_of(pid: i32) -> Option<i32> {
     // SAFETY: only asks.
     let group = unsafe { libc::getpgid(pid) };
     (group >= 0).then_some(group)
+}
+
+/// Whether a process has founded its session, which it then leads for as long as it lives.
+/// Where the kernel does not say, it may have.
+pub fn may_lead_session(pid: i32) -> bool {
+    // SAFETY: only asks.
+    let session = unsafe { libc::getsid(pid) };
+    session == pid || session < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leader_is_told_from_its_children_and_from_the_dead() {
+        let child = std::process::Command::new("sleep").arg("60").spawn();
+        let mut child = child.expect("a child");
+        let pid = child.id().cast_signed();
+        assert!(!may_lead_session(pid));
+        child.kill().and_then(|()| child.wait()).expect("ended");
+        assert!(!may_lead_session(pid), "it is gone");
+        let session = own_session();
+        assert!(session == 0 || may_lead_session(session));
+    }
 }

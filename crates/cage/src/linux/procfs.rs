@@ -99,19 +99,25 @@ pub fn text(path: impl AsRef<Path>) -> io::Result<String> {
 }
 
 pub fn text_of(file: &OwnedFd) -> io::Result<String> {
-    String::from_utf8(bytes_of(file)?).map_err(io::Error::other)
+    String::from_utf8(read_on(file, |_| true)?).map_err(io::Error::other)
 }
 
-pub fn bytes(path: &str) -> io::Result<Vec<u8>> {
-    bytes_of(&open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+/// `environ` or `cmdline` of a process: its memory, of which the kernel gives as much as was
+/// asked for. Less is the end, which is not asked for once more: this is read of every
+/// process there is.
+pub fn memory(path: &str) -> io::Result<Vec<u8>> {
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    read_on(&file, |was_filled| was_filled)
 }
 
-fn bytes_of(file: &OwnedFd) -> io::Result<Vec<u8>> {
+/// Reads while there is something, and while `goes_on` says so to whether the room was filled.
+fn read_on(file: &OwnedFd, goes_on: fn(bool) -> bool) -> io::Result<Vec<u8>> {
     const USUAL: usize = 4 * 1024;
     let mut bytes = Vec::with_capacity(USUAL);
     loop {
         bytes.reserve(USUAL / 2);
-        if rustix::io::read(file, spare_capacity(&mut bytes))? == 0 {
+        let read = rustix::io::read(file, spare_capacity(&mut bytes))?;
+        if read == 0 || !goes_on(bytes.len() == bytes.capacity()) {
             return Ok(bytes);
         }
     }
@@ -230,6 +236,21 @@ mod tests {
         assert_eq!(parse_stat(b""), None);
         assert_eq!(parse_stat(b"42 (a) S 7"), None);
         assert_eq!(parse_stat(b")42("), None);
+    }
+
+    #[test]
+    fn memory_is_read_whole_however_long_it_is() {
+        for length in [10, 4 * 1024, 30_000] {
+            let mut child = std::process::Command::new("sleep")
+                .arg("60")
+                .env_clear()
+                .env("LONG", "x".repeat(length))
+                .spawn()
+                .expect("a child");
+            let read = memory(&format!("/proc/{}/environ", child.id())).expect("read");
+            child.kill().and_then(|()| child.wait()).expect("ended");
+            assert_eq!(read.len(), "LONG=".len() + length + 1);
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Marked {
 }
 
 fn marker(pid: i32, key: &str) -> Option<String> {
-    let environ = procfs::bytes(&format!("/proc/{pid}/environ")).ok()?;
+    let environ = procfs::memory(&format!("/proc/{pid}/environ")).ok()?;
     let mut variables = environ.split(|&byte| byte == 0);
     let value = variables.find_map(|variable| variable.strip_prefix(key.as_bytes()))?;
     Some(String::from_utf8_lossy(value).into_owned())

@@ -7,6 +7,7 @@
 //! last byte of argv's memory is no zero, the kernel shows one string that begins where
 //! argv does (`get_mm_cmdline` in fs/proc/base.c). The variables in the way are moved.
 
+use super::groups::may_lead_session;
 use super::procfs;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
@@ -78,16 +79,18 @@ pub fn set_command_line(words: &[&str]) {
     }
 }
 
-/// The processes whose command line begins with this word, each with the next one. Any
-/// process can show any words: they tell whom to name, and not whom to signal.
-pub fn titled(name: &str) -> io::Result<Vec<(i32, String)>> {
+/// The processes that have founded a session and whose command line begins with this word,
+/// each with the next one. Any process can show any words: they tell whom to name, and not
+/// whom to signal.
+///
+/// One cheap call tells the founders from the many that are no further looked at.
+pub fn titled_founders(name: &str) -> io::Result<Vec<(i32, String)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
-        let Some(pid) = entry?.file_name().to_str().and_then(|pid| pid.parse().ok()) else {
-            continue;
-        };
+        let pid = entry?.file_name().to_str().and_then(|pid| pid.parse().ok());
+        let Some(pid) = pid.filter(|&pid| may_lead_session(pid)) else { continue };
         // It may be gone by now.
-        let line = procfs::bytes(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = procfs::memory(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
         found.extend(second_word(&line, name).map(|word| (pid, word)));
     }
     Ok(found)

@@ -270,12 +270,19 @@ static SWEEP: Command = Command {
     does: "end what is left of runs whose keeper and guard are gone",
     usage: "[options]",
     about: "\
-What cannot be told from a stranger is left alone. A run that lives and is not
-listed is named, and makes the status 120.",
+What cannot be told from a stranger is left alone, and said. A run that lives and
+is not listed is named.",
     sections: &[
         Section { heading: "Choosing", options: &[DRY_RUN] },
         Section { heading: "Telling", options: &[JSON] },
     ],
+    statuses: Some(&Statuses {
+        usual: "0 if nothing is left that belongs here.",
+        special: &[
+            ("120", "processes may live: of a run that is stuck, left alone or not listed"),
+            ("125", "the runs cannot be listed"),
+        ],
+    }),
     ..BARE
 };
 

@@ -1,6 +1,7 @@
 //! Going around a keeper that hangs.
 
 use super::Progress;
+use super::ask::has_socket;
 use super::follow::{alive, follow_over};
 use super::look::{Look, look, own_record};
 use super::silence::Silence;
@@ -120,14 +121,47 @@ fn still_there(run: &Run, record: &RecordFile, left: Left) -> Error {
     Error::TimedOut(format!("run {id}: {why}"))
 }
 
-/// Lets a keeper go on that somebody has stopped. Returns whether there is one; an error,
-/// if its pid means nothing here.
-pub(super) fn continue_keeper(run: &Run) -> Result<bool> {
+/// What was done so that a silent keeper hears of a stop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// It goes on, if somebody has stopped it, and finds at its socket what it was asked.
+    Continued,
+    /// Its socket is gone: it was asked by the signal that means the same order.
+    Signalled,
+    /// There is no keeper of this run.
+    Nobody,
+}
+
+impl Woken {
+    pub(super) fn told(self) -> &'static str {
+        match self {
+            Woken::Continued => {
+                "the keeper does not answer: it is continued, and has the time of its ladder"
+            }
+            Woken::Signalled => {
+                "the keeper does not answer, and its socket is gone: it is asked by SIGTERM, and \
+                 has the time of its ladder"
+            }
+            Woken::Nobody => "the keeper does not answer, and is not there to be continued",
+        }
+    }
+}
+
+/// Lets a keeper go on that somebody has stopped, and asks one that cannot be asked at its
+/// socket by SIGTERM, if it may be. An error, if its pid means nothing here.
+pub(super) async fn wake_keeper(run: &Run, may_signal: bool) -> Result<Woken> {
     let record = record_or_spec(run)?;
     if !record.world.is_here() {
         return Err(Error::Elsewhere(run.id().to_string()));
     }
-    Ok(send(record.keeper.as_ref(), Signal::CONT))
+    let keeper = record.keeper.as_ref();
+    if !send(keeper, Signal::CONT) {
+        return Ok(Woken::Nobody);
+    }
+    // A guard that has taken over ends the run already, and is told nothing.
+    let is_deaf = may_signal && record.guard.is_some() && !has_socket(run).await;
+    let is_asked = is_deaf && send(keeper, Signal::TERM);
+    Ok(if is_asked { Woken::Signalled } else { Woken::Continued })
 }
 
 /// Only to the very process that was written down. Without an inode of pidfs that

@@ -82,6 +82,16 @@ async fn permit<'a, W: Fn() -> Option<i32>>(
     permit
 }
 
+/// Whether there is a socket to ask at. A keeper that hangs has one, whose queue may be full;
+/// one whose socket was removed or replaced does not hear what it is asked there.
+pub(super) async fn has_socket(run: &Run) -> bool {
+    match Line::connect(run.runs().store(), run.id()).await {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+        Err(error) => Error::io("ask the keeper")(error).is_shortage(),
+    }
+}
+
 /// One exchange; nothing, if nobody answers at the other end.
 async fn ask(run: &Run, request: &Request) -> Result<Option<(Line, Reply)>> {
     let exchange = async {

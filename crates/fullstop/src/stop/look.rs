@@ -109,9 +109,7 @@ async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>>
         Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
             Err(Error::LostElsewhere { id: run.id().clone(), whereabouts })
         }
-        Some(Found::LeftAlone { why, .. }) => {
-            Err(Error::Unfit(format!("run {} is lost: {why}", run.id())))
-        }
+        Some(Found::LeftAlone { why, .. }) => Err(Error::NotSwept { id: run.id().clone(), why }),
         // Somebody else is at it, or has just been.
         Some(Found::PutAway | Found::WouldEnd { .. }) | None => Ok(None),
     }

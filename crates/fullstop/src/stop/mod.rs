@@ -18,7 +18,7 @@ pub(crate) use silence::Silence;
 use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::status::left;
-use around::{continue_keeper, go_around};
+use around::{Woken, go_around, wake_keeper};
 use ask::{ANSWER, silent};
 use follow::follow;
 use fullstop_core::duration;
@@ -103,14 +103,14 @@ pub(crate) async fn order(
                 return go_around(run, last_deadline(run, begun, &request), &mut tell).await;
             }
             Err(Error::TimedOut(_)) => {
-                // However short the ladder is, one that is continued has its second.
-                ladder_ends = Some((begun + ladder(run)).max(Instant::now() + ANSWER));
+                // One signal is one order: a second would mean more.
+                let woken = wake_keeper(run, !was_continued).await?;
                 was_continued = true;
-                tell(Progress::GoingAround(if continue_keeper(run)? {
-                    "the keeper does not answer: it is continued, and has the time of its ladder"
-                } else {
-                    "the keeper does not answer, and is not there to be continued"
-                }));
+                // The ladder of one that is asked now begins now. However short it is, one
+                // that is continued has its second.
+                let since = if woken == Woken::Signalled { Instant::now() } else { begun };
+                ladder_ends = Some((since + ladder(run)).max(Instant::now() + ANSWER));
+                tell(Progress::GoingAround(woken.told()));
                 continue;
             }
             Err(error) => return Err(error),

@@ -8,7 +8,7 @@
 
 use super::{Found, Mode, NAP, passing};
 use crate::name::{GUARD, KEEPER};
-use fullstop_cage::linux::{Clues, Marked, Remains, inside, now, probe, titled};
+use fullstop_cage::linux::{Clues, Marked, Remains, inside, now, probe, titled_founders};
 use fullstop_core::id::Id;
 use fullstop_core::report::{CageKind, Report, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Proof, Reason};
@@ -56,7 +56,8 @@ pub(super) fn why_not_killed(store: &Store, id: &Id, cgroup: &Path) -> Option<St
 /// title, so that it tells whom not to kill, and no more.
 pub(super) fn keeper_or_guard(store: &Store, id: &Id) -> Option<i32> {
     let tag = Tag::new(id, store.path()).to_string();
-    let mut shown = [KEEPER, GUARD].into_iter().flat_map(|name| titled(name).unwrap_or_default());
+    let mut shown =
+        [KEEPER, GUARD].into_iter().flat_map(|name| titled_founders(name).unwrap_or_default());
     shown.find_map(|(pid, shown)| (shown == tag).then_some(pid))
 }
 
