@@ -329,8 +329,8 @@ impl Store {
     ///
     /// A live run that is in the index costs the listings of two directories and one record,
     /// however many runs live. The index may have lost an entry, and an older fullstop makes
-    /// none: before a run that is over is taken, or none at all, each live run that is not in
-    /// the index under this word is asked by its record.
+    /// none: before a run that is over is taken by its name, or none at all, each live run that
+    /// is not in the index under this word is asked by its record.
     pub fn find(&self, word: &str) -> std::result::Result<Id, FindError> {
         if word.is_empty() {
             return Err(FindError::Nobody(String::new()));
@@ -363,15 +363,15 @@ impl Store {
         if let Some(error) = unreadable {
             return Err(error.into());
         }
-        if let Some(id) = self.find_live(word, live.iter().filter(|id| !listed.contains(id)))? {
-            return Ok(id);
-        }
         if may_begin_an_id(word) {
             let mut begun = self.all()?;
             begun.retain(|id| id.as_str().starts_with(word));
             if let Some(id) = self.one(word, begun)? {
                 return Ok(id);
             }
+        }
+        if let Some(id) = self.find_live(word, live.iter().filter(|id| !listed.contains(id)))? {
+            return Ok(id);
         }
         for entry in named.iter().rev() {
             match self.is_named(&entry.id, word) {

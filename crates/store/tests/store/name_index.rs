@@ -126,17 +126,11 @@ fn a_live_run_without_an_entry_is_meant_before_one_that_is_over() {
     };
     forget(2);
     assert_eq!(home.find("research").expect("found"), id(2));
-    // Nor is a run that is over meant by the beginning of its id.
-    let over = id(1);
-    let beginning = &over.as_str()[..12];
-    let named = begin(&home, &id(3), Some(beginning));
-    fs::remove_dir_all(home.path().join("names").join(beginning)).expect("removed");
-    assert_eq!(home.find(beginning).expect("found"), id(3));
     // Two are two, in the index or not.
     let other = begin(&home, &id(4), Some("research"));
     forget(4);
     assert!(matches!(home.find("research"), Err(FindError::Several { .. })));
-    drop((live, named, other));
+    drop((live, other));
 }
 
 /// Neither the index nor its files tell the name of a live run: it may be any.
