@@ -2,15 +2,25 @@
 
 use crate::error::{Error, Result};
 use fullstop_cage::plain;
+use fullstop_core::duration;
 use fullstop_keeper::{Secret, wipe};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::retry_on_intr;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A secret is a key or a certificate; more than this is data.
 const MOST: usize = 1 << 20;
+/// How soon a FIFO must have a writer. It is given with the command that is to write to it.
+const OPENED: Duration = Duration::from_secs(5);
+/// How long a writer may be silent: it may be asking a person for a password.
+const SILENT: Duration = Duration::from_mins(5);
 /// What names a descriptor of whoever looks, and for anybody else another file.
 const OWN_DESCRIPTORS: &[&str] = &["/dev/fd", "/dev/stdin", "/proc/self", "/proc/thread-self"];
 
@@ -28,7 +38,16 @@ pub(crate) struct SecretFile {
 impl SecretFile {
     /// Reads it, to the end of a pipe if it is one.
     pub fn read(&self) -> Result<Secret> {
-        let content = File::open(&self.path).and_then(read_all).map_err(|why| self.unread(&why))?;
+        self.read_within(OPENED)
+    }
+
+    /// A FIFO that no process opens to write is waited for so long.
+    fn read_within(&self, opened: Duration) -> Result<Secret> {
+        // To open a FIFO would wait for its writer.
+        let nonblock = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
+        let file = open(&self.path, nonblock, Mode::empty()).map(File::from);
+        let content = file.map_err(io::Error::from).and_then(|file| read_all(&file, opened));
+        let content = content.map_err(|why| self.unread(&why))?;
         // For a restart, which may happen elsewhere.
         let path = std::path::absolute(&self.path).map_err(|why| self.unread(&why))?;
         Ok(Secret {
@@ -57,14 +76,27 @@ impl SecretFile {
 
 /// Into one place: what grows leaves copies behind, and those who keep the run may have
 /// all that we have.
-fn read_all(mut file: File) -> io::Result<Vec<u8>> {
+fn read_all(mut file: &File, opened: Duration) -> io::Result<Vec<u8>> {
+    let is_fifo = file.metadata()?.file_type().is_fifo();
+    let mut had_writer = !is_fifo;
     let mut room = vec![0; MOST + 1];
     let mut length = 0;
     let read = loop {
         match file.read(&mut room[length..]) {
-            Ok(0) => break Ok(room[..length].to_vec()),
-            Ok(more) => length += more,
+            // A FIFO ends before its first writer has opened it, and after its last.
+            Ok(0) if had_writer => break Ok(room[..length].to_vec()),
+            Ok(0) => match await_writer(file, opened) {
+                Ok(()) => had_writer = true,
+                Err(error) => break Err(error),
+            },
+            Ok(more) => (length, had_writer) = (length + more, true),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                had_writer = true;
+                if let Err(error) = await_more(file) {
+                    break Err(error);
+                }
+            }
             Err(error) => break Err(error),
         }
         if length > MOST {
@@ -73,6 +105,31 @@ fn read_all(mut file: File) -> io::Result<Vec<u8>> {
     };
     wipe(&mut room[..length]);
     read
+}
+
+/// Waits until a writer has written to a FIFO, or has left it.
+fn await_writer(file: &File, opened: Duration) -> io::Result<()> {
+    if await_readable(file, opened)? {
+        return Ok(());
+    }
+    let why = format!("no process has opened it to write within {}", duration::format(opened));
+    Err(io::Error::other(why))
+}
+
+/// Waits until its writer has written more, or has left it.
+fn await_more(file: &File) -> io::Result<()> {
+    if await_readable(file, SILENT)? {
+        return Ok(());
+    }
+    let why = format!("its writer has written nothing for {}", duration::format(SILENT));
+    Err(io::Error::other(why))
+}
+
+/// Whether there is something to be read, or the end of it, within that time.
+fn await_readable(file: &File, within: Duration) -> io::Result<bool> {
+    let within = Timespec::try_from(within).map_err(io::Error::other)?;
+    let mut polled = [PollFd::new(file, PollFlags::IN)];
+    Ok(retry_on_intr(|| poll(&mut polled, Some(&within)))? > 0)
 }
 
 /// Whether these secrets can be told by their names, beside these variables.

@@ -52,6 +52,65 @@ fn a_pipe_is_read_once() {
     assert!(why.contains("TOKEN") && why.contains("read again"), "{why}");
 }
 
+fn fifo(scratch: &Scratch, name: &str) -> SecretFile {
+    let path = scratch.0.join(name);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).expect("a fifo");
+    SecretFile { name: "TOKEN".to_owned(), path }
+}
+
+#[test]
+fn a_fifo_that_nobody_opens_is_not_waited_for() {
+    let scratch = Scratch::new("secret-fifo");
+    let secret = fifo(&scratch, "token");
+    let (told, result) = std::sync::mpsc::channel();
+    let reading = secret.clone();
+    std::thread::spawn(move || told.send(reading.read_within(std::time::Duration::ZERO)));
+    let read = result.recv_timeout(std::time::Duration::from_secs(20)).expect("it hangs");
+    let why = read.expect_err("nobody wrote").to_string();
+    assert!(why.contains("TOKEN") && why.contains("no process has opened it"), "{why}");
+}
+
+#[test]
+fn a_fifo_is_read_to_the_end_of_its_writer() {
+    let scratch = Scratch::new("secret-writer");
+    for content in [&b"s3cret"[..], b""] {
+        let secret = fifo(&scratch, &format!("token-{}", content.len()));
+        let path = secret.path.clone();
+        // It opens when there is a reader, and what it writes is read until it closes.
+        let writer = std::thread::spawn(move || {
+            let mut file = File::options().write(true).open(path).expect("opened");
+            for byte in content {
+                file.write_all(&[*byte]).expect("written");
+            }
+        });
+        assert_eq!(secret.read().expect("read").content.0.as_bytes(), content);
+        writer.join().expect("joined");
+    }
+}
+
+/// As a shell leaves it: opened both ways, written to, and read by its number.
+#[test]
+fn what_is_left_in_a_fifo_without_a_writer_is_all_of_it() {
+    let scratch = Scratch::new("secret-left");
+    let secret = fifo(&scratch, "token");
+    let both = File::options().read(true).write(true).open(&secret.path).expect("opened");
+    let reader = File::open(&secret.path).expect("opened");
+    (&both).write_all(b"s3cret").expect("written");
+    drop(both);
+    let path = PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()));
+    let by_number = SecretFile { name: "TOKEN".to_owned(), path };
+    assert_eq!(by_number.read().expect("read").content.0, "s3cret");
+}
+
+#[test]
+fn an_empty_pipe_that_was_closed_is_an_empty_secret() {
+    let (theirs, ours) = io::pipe().expect("a pipe");
+    drop(ours);
+    let path = PathBuf::from(format!("/dev/fd/{}", theirs.as_raw_fd()));
+    let pipe = SecretFile { name: "TOKEN".to_owned(), path };
+    assert_eq!(pipe.read().expect("read").content.0, "");
+}
+
 #[test]
 fn a_file_is_read_anew_for_the_next_generation() {
     let scratch = Scratch::new("secret-anew");
