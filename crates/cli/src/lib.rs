@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod begun;
 pub mod completions;
 pub mod detach;
 pub mod format;
