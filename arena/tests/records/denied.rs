@@ -9,10 +9,10 @@ use arena::{Context as _, Outcome, Registry, Signal, World, await_until, ensure,
 use serde_json::{Value, json};
 
 use super::desk::{
-    QUIET, Who, alive, all_clean, dir, edit, expect_over, freeze, live_ids, lose, record, run_ids,
-    say, start, who,
+    QUIET, Who, alive, all_clean, dir, edit, expect_over, freeze, live_ids, lose, proof, record,
+    run_ids, say, start, who,
 };
-use crate::kit::{AS_ROOT, Lines, Place, SOON, add};
+use crate::kit::{ANYWHERE, AS_ROOT, Lines, Place, SOON, add};
 
 /// Keeps its terminal's end from ending it.
 const ORPHAN: &str = "trap '' HUP; while :; do read gone < never; done";
@@ -31,6 +31,122 @@ pub fn register(registry: &mut Registry) {
     ] {
         add(registry, &format!("denied::{name}"), &AS_ROOT[..1], &[], play);
     }
+    for (name, play) in [
+        ("a-copy-of-the-disk", copy_of_the_disk as fn(&mut World, Place) -> Outcome),
+        ("unlisted-and-lost", unlisted_and_lost),
+        ("no-entry-in-its-group", no_entry_in_its_group),
+        ("no-directory", no_directory),
+        ("a-pipe-for-the-listing-of-an-ended-run", pipe_for_a_listing),
+    ] {
+        add(registry, &format!("denied::{name}"), &AS_ROOT, &[], play);
+    }
+    add(registry, "denied::files-removed", &ANYWHERE, &[], files_removed);
+}
+
+/// In a copy of the disk the lock has the same inode, and no process holds it.
+fn copy_of_the_disk(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    let lock = dir(world, &id).join("lock");
+    let listing = world.state().join("live").join(&id);
+    freeze(&who)?;
+    for name in [&lock, &listing] {
+        fs::remove_file(name).context("a name of the lock")?;
+    }
+    fs::write(&lock, "").context("a lock")?;
+    fs::hard_link(&lock, &listing).context("list")?;
+    let inode = fs::metadata(&lock).context("a lock")?.ino();
+    for file in ["record.json", "spec.json"] {
+        edit(world, &id, file, |it| it["lock"] = json!(inode))?;
+    }
+    is_left_alone(world, place, &id, &who)
+}
+
+/// It was taken off the list, and its keeper and guard are dead: by its record it is ended
+/// as any lost run.
+fn unlisted_and_lost(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    for words in [&["stop"][..], &["sweep"], &["rm"]] {
+        let (id, who) = lost(world, place)?;
+        fs::remove_file(world.state().join("live").join(&id)).context("unlist")?;
+        let words: Vec<&str> =
+            words.iter().copied().chain((words[0] != "sweep").then_some(id.as_str())).collect();
+        let said = say(world, place, &words)?;
+        said.expect(0)?;
+        ensure!(!alive(&who.leader), "{words:?} left it alive: {said:?}");
+        ensure!(live_ids(world).is_empty(), "it is still listed");
+    }
+    all_clean(world)
+}
+
+/// A group whose entries were removed is closed with all who are in it by their records.
+fn no_entry_in_its_group(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &["--group", "plan/research"], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    fs::remove_dir_all(world.state().join("groups")).context("remove")?;
+    say(world, place, &["group", "close", "plan"])?.expect(0)?;
+    ensure!(!alive(&who.leader), "the group is closed, and it lives");
+    expect_over(world, &id, "group-closed", proof(place))?;
+    all_clean(world)
+}
+
+/// Its keeper cannot be asked until it is awake: who it is, and what to do, is said.
+fn no_directory(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let who = who(world, &id)?;
+    freeze(&who)?;
+    fs::remove_dir_all(dir(world, &id)).context("remove")?;
+    let said = say(world, place, &["kill", &id])?;
+    said.expect(120)?;
+    let hint = format!("kill -TERM {}", who.keeper.pid);
+    ensure!(said.err.contains(&hint), "it said {:?}", said.err);
+    send_signal(who.keeper.pid, Signal::TERM)?;
+    for process in [&who.guard, &who.keeper] {
+        send_signal(process.pid, Signal::CONT)?;
+    }
+    ensure!(await_until(SOON, || !alive(&who.leader)), "it was asked to stop, and lives");
+    ensure!(await_until(SOON, || live_ids(world).is_empty()), "it is still listed");
+    all_clean(world)
+}
+
+/// What stands in the place of a listing does not make a run that is over one that is not.
+fn pipe_for_a_listing(world: &mut World, place: Place) -> Outcome {
+    let id = start(world, place, &[], &["true"])?;
+    say(world, place, &["wait", &id])?.expect(0)?;
+    let listing = world.state().join("live").join(&id);
+    fs::create_dir(&listing).context("a directory")?;
+    for words in [&["stop", &id][..], &["wait", &id], &["sweep"], &["stop", &id]] {
+        say(world, place, words)?.expect(0)?;
+    }
+    ensure!(live_ids(world).iter().all(|name| *name != id), "{:?} are listed", live_ids(world));
+    say(world, place, &["rm", &id])?.expect(0)?;
+    for name in live_ids(world) {
+        fs::remove_dir(world.state().join("live").join(name)).context("moved aside")?;
+    }
+    all_clean(world)
+}
+
+/// Without record, spec and cgroup nothing leads to its processes: it is not said to be over.
+fn files_removed(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let (id, who) = lost(world, place)?;
+    for name in ["record.json", "spec.json"] {
+        fs::remove_file(dir(world, &id).join(name)).context(name)?;
+    }
+    for words in [&["sweep"][..], &["stop", &id]] {
+        let said = say(world, place, words)?;
+        said.expect(120)?;
+        let told = format!("{}{}", said.out, said.err);
+        ensure!(told.contains("some of it may live"), "it said {told:?}");
+    }
+    ensure!(alive(&who.leader), "it was killed without a record");
+    send_signal(who.leader.pid, Signal::KILL)?;
+    ensure!(await_until(SOON, || !alive(&who.leader)), "it lives");
+    say(world, place, &["rm", &id])?.expect(0)?;
+    all_clean(world)
 }
 
 fn lost(world: &mut World, place: Place) -> Outcome<(String, Who)> {
@@ -126,12 +242,14 @@ fn nothing_but_a_listing(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// It is not listed any more, and its keeper and guard are dead.
+/// It is not listed any more, has no lock, and its keeper and guard are dead.
 fn taken_off_the_list(world: &mut World, place: Place) -> Outcome {
     let _never = Lines::create(world, "never")?;
     let (id, who) = lost(world, place)?;
     let cgroup = record(world, &id)?["cgroup"].as_str().map(PathBuf::from).context("a cgroup")?;
-    fs::remove_file(world.state().join("live").join(&id)).context("unlist")?;
+    for name in [world.state().join("live").join(&id), dir(world, &id).join("lock")] {
+        fs::remove_file(name).context("a name of the lock")?;
+    }
     for words in [&["stop", &id][..], &["rm", &id], &["wait", &id], &["stop", "--all"]] {
         say(world, place, words)?.expect(120)?;
     }
@@ -188,11 +306,10 @@ fn is_left_alone(world: &mut World, place: Place, id: &str, who: &Who) -> Outcom
         send_signal(process.pid, Signal::CONT)?;
     }
     // A keeper that is awake looks at its names once a second.
-    let listing = world.state().join("live").join(id);
     let is_restored = || {
         let _ = send_signal(who.keeper.pid, Signal::CHILD);
-        let inode = fs::metadata(&listing).map(|listed| listed.ino());
-        matches!((inode, record(world, id)), (Ok(inode), Ok(record)) if record["lock"] == inode)
+        let rows = say(world, place, &["ps", "--json"]).and_then(|said| said.json());
+        rows.is_ok_and(|rows| rows[0]["live"] == true && rows[0]["state"] == "running")
     };
     ensure!(await_until(SOON, is_restored), "its keeper restores nothing");
     say(world, place, &["stop", id])?.expect(0)?;

@@ -144,7 +144,7 @@ fn list_groups(runs: &Runs, form: Form) -> Result<(), Fail> {
     let mut rows = vec![["GROUP", "STATE", "LIVE"].map(str::to_owned).to_vec()];
     let mut all = Vec::new();
     for group in runs.groups()? {
-        let (closed, live) = (group.closed_by()?, group.members()?.len());
+        let (closed, live) = (group.closed_by()?, group.registered()?.len());
         let state = match &closed {
             None => "open".to_owned(),
             Some(by) if by == group.name() => "closed".to_owned(),

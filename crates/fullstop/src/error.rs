@@ -75,6 +75,13 @@ pub enum Error {
         id: Id,
         cgroup: PathBuf,
     },
+    /// It lives, and nothing by which its keeper could be asked is left. The keeper makes that
+    /// anew when it is next awake.
+    OutOfReach {
+        id: Id,
+        /// The process that shows the title of its keeper or guard.
+        keeper: Option<i32>,
+    },
     /// Not all was done in the time given.
     TimedOut(String),
     /// Something that has no place in the state of the run.
@@ -104,7 +111,13 @@ impl Error {
     /// Processes may live that are to be judged here, and that nobody has proven dead: an
     /// order to end them has the status 120.
     pub fn may_live_on(&self) -> bool {
-        matches!(self, Error::TimedOut(_) | Error::NotSwept { .. } | Error::LivesOn { .. })
+        matches!(
+            self,
+            Error::TimedOut(_)
+                | Error::NotSwept { .. }
+                | Error::LivesOn { .. }
+                | Error::OutOfReach { .. }
+        )
     }
 
     /// The exit status that says so.
@@ -112,7 +125,7 @@ impl Error {
         match self {
             Error::Failed { status, .. } => *status,
             Error::TimedOut(_) => 124,
-            Error::LivesOn { .. } => 120,
+            Error::LivesOn { .. } | Error::OutOfReach { .. } => 120,
             Error::LeftAlone(why) | Error::NotAgain { why, .. } => why.status(),
             _ => 125,
         }
@@ -152,10 +165,21 @@ impl fmt::Display for Error {
             Error::NotForgotten { id, why } => write!(f, "run {id} is not forgotten: {why}"),
             Error::LivesOn { id, cgroup } => write!(
                 f,
-                "run {id} has no keeper, and processes live in its cgroup (to end them: \
-                 echo 1 > {}/cgroup.kill)",
+                "run {id} is not looked after here, and processes live in its cgroup (to end \
+                 them: echo 1 > {}/cgroup.kill)",
                 cgroup.display()
             ),
+            Error::OutOfReach { id, keeper } => {
+                write!(
+                    f,
+                    "run {id} lives, and what is written down of it was removed: its keeper "
+                )?;
+                f.write_str("restores it when it is next awake")?;
+                match keeper {
+                    Some(pid) => write!(f, " (kill -TERM {pid} asks it to stop)"),
+                    None => Ok(()),
+                }
+            }
             Error::TimedOut(what) | Error::Unfit(what) => f.write_str(what),
         }
     }

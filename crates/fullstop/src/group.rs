@@ -116,10 +116,24 @@ impl Group {
         Ok(self.name.closed_by(self.runs.store().root())?.map(str::to_owned))
     }
 
-    /// Its live members, at any depth.
+    /// Its live members, at any depth. If none is registered, all unfinished runs are asked
+    /// by their records: the entries of the group may have been removed under them.
     pub fn members(&self) -> Result<Vec<Run>> {
-        let ids = self.name.members(self.runs.store().root())?;
+        let registered = self.registered()?;
+        if !registered.is_empty() {
+            return Ok(registered);
+        }
         let store = self.runs.store();
+        let is_in = |group: &String| self.contains(group);
+        let is_member =
+            |id: &Id| store.record(id).is_ok_and(|it| it.group.as_ref().is_some_and(is_in));
+        Ok(store.live()?.into_iter().filter(is_member).map(|id| self.runs.run(id)).collect())
+    }
+
+    /// Those of its live members that are registered in it. No record is read.
+    pub fn registered(&self) -> Result<Vec<Run>> {
+        let store = self.runs.store();
+        let ids = self.name.members(store.root())?;
         let live = ids.into_iter().filter(|id| !matches!(store.standing(id), Ok(Standing::Over)));
         Ok(live.map(|id| self.runs.run(id)).collect())
     }

@@ -216,7 +216,12 @@ impl Run {
     /// the same, since that was asked for.
     pub fn remove(&self) -> Result<()> {
         let store = self.runs.store();
-        if self.standing()? == Standing::Lost {
+        let is_lost = match self.standing()? {
+            Standing::Live => false,
+            Standing::Lost => true,
+            Standing::Over => store.list_lost(&self.id).unwrap_or(false),
+        };
+        if is_lost {
             match sweep_one(store, &self.id, Mode::End).map(|swept| swept.found) {
                 Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
                     return Err(Error::LostElsewhere { id: self.id.clone(), whereabouts });

@@ -143,10 +143,10 @@ impl Runs {
 
     /// Ends every run whose keeper and guard are gone.
     pub fn sweep(&self) -> Result<Vec<Swept>> {
-        let swept = sweep::sweep(&self.store, Mode::End)?;
-        // What was swept is told in any case; what is not tidied now is the next time.
+        // It lists those again that were taken off the list. What is not tidied now is the
+        // next time.
         let _ = self.store.tidy();
-        Ok(swept)
+        Ok(sweep::sweep(&self.store, Mode::End)?)
     }
 
     /// As [`Runs::sweep`], on the way to something else: no more than 32 unfinished runs

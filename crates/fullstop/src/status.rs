@@ -111,7 +111,8 @@ fn from_record(record: RecordFile, standing: Standing) -> Status {
         Phase::Stuck { reason } | Phase::Ended { reason } => (Some(*reason), None, None),
         Phase::Starting | Phase::Running | Phase::Released => (None, None, None),
     };
-    let lost = standing == Standing::Lost && !record.state.is_over();
+    // One that is not over was taken off the list if it is not listed.
+    let lost = standing != Standing::Live && !record.state.is_over();
     let elsewhere = lost.then(|| record.world.whereabouts()).filter(|it| it.is_elsewhere());
     let ended = record.report.as_ref().filter(|_| record.state.is_over());
     Status {

@@ -58,6 +58,7 @@ impl Unlisted {
     /// What to do about it.
     pub fn next(&self) -> String {
         match (self.keeper, &self.cgroup) {
+            (None, Some(_)) if self.processes == 0 => "it is looked after elsewhere".to_owned(),
             (None, Some(cgroup)) => format!("echo 1 > {}/cgroup.kill ends it", cgroup.display()),
             (Some(keeper), _) => format!("kill -TERM {keeper} asks its keeper to stop it"),
             (None, None) => String::new(),
@@ -70,9 +71,13 @@ impl fmt::Display for Unlisted {
         write!(f, "run {} lives, and is not listed:", self.id)?;
         match self.keeper {
             Some(keeper) => write!(f, " its keeper is pid {keeper}")?,
+            None if self.processes == 0 => f.write_str(" it cannot be seen from here")?,
             None => f.write_str(" it has no keeper")?,
         }
         match &self.cgroup {
+            Some(cgroup) if self.processes == 0 => {
+                write!(f, ", but processes are in {}", cgroup.display())
+            }
             Some(cgroup) => write!(f, ", {} processes in {}", self.processes, cgroup.display()),
             None => Ok(()),
         }

@@ -8,7 +8,7 @@ mod by_tag;
 mod elsewhere;
 mod passing;
 
-pub use by_tag::living_cgroup;
+pub use by_tag::{keeper_or_guard, living_cgroup};
 pub use elsewhere::{Elsewhere, ForgetError, forget, is_forgettable};
 pub use passing::{
     MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,
@@ -16,8 +16,8 @@ pub use passing::{
 
 use crate::ledger::unix_ms;
 use crate::spec::MARKER;
-use by_tag::{end_unread, keeper_or_guard, kill_all, why_not_killed};
-use fullstop_cage::linux::{Clues, Held, Marked, Remains, last_born, members, now};
+use by_tag::{end_unread, kill_all, why_not_killed};
+use fullstop_cage::linux::{Clues, Held, Marked, Remains, inside, last_born, members, now};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
@@ -162,7 +162,17 @@ fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> Found {
     if let Some(pid) = keeper_or_guard(store, run.id()) {
         return Found::left(&format!("pid {pid} shows the title of its keeper or guard"));
     }
-    let found = end_unread(store, run.id(), mode).unwrap_or(Found::PutAway);
+    let found = match end_unread(store, run.id(), mode) {
+        Some(found) => found,
+        None if run.was_begun() => {
+            return Found::left(&format!(
+                "its record and its spec are gone, so that some of it may live; fullstop rm {} \
+                 forgets it",
+                run.id()
+            ));
+        }
+        None => Found::PutAway,
+    };
     if mode != Mode::DryRun && matches!(found, Found::PutAway | Found::Ended { .. }) {
         run.abandon();
     }
@@ -234,13 +244,15 @@ impl Lost {
         if self.is_over() {
             return self.put_away(mode);
         }
-        let lock = self.record.lock.or_else(|| self.run.read_spec().ok()?.lock);
-        if lock.is_some() && lock != self.run.lock_inode() {
-            return Found::left(&"its directory is a copy, whose lock says nothing");
+        let whereabouts = self.record.world.whereabouts();
+        if whereabouts == Whereabouts::BeforeReboot && self.living.is_none() {
+            return self.rebooted(mode);
         }
-        match (self.record.world.whereabouts(), &self.living) {
+        if let Some(why) = self.why_its_lock_says_nothing() {
+            return Found::left(&why);
+        }
+        match (whereabouts, &self.living) {
             (Whereabouts::Here, None) => {}
-            (Whereabouts::BeforeReboot, None) => return self.rebooted(mode),
             (elsewhere, None) => return self.elsewhere(elsewhere, mode),
             (elsewhere, Some(cgroup)) if elsewhere.is_elsewhere() => {
                 let cgroup = cgroup.display();
@@ -266,6 +278,41 @@ impl Lost {
             Mode::End | Mode::DryRun => KILL_PATIENCE,
         };
         self.kill(&mut remains, found, patience)
+    }
+
+    /// A free lock is that of a copy: of a directory, or of a whole disk.
+    fn why_its_lock_says_nothing(&self) -> Option<String> {
+        let lock = self.record.lock.or_else(|| self.run.read_spec().ok()?.lock);
+        let id = &self.record.id;
+        if lock.is_some() && lock != self.run.lock_inode() {
+            return Some(format!(
+                "its directory is a copy, whose lock says nothing; fullstop rm {id} forgets it"
+            ));
+        }
+        let pid = self.living_keeper()?;
+        Some(format!(
+            "its keeper or guard lives (pid {pid}), so that this is a copy of its directory"
+        ))
+    }
+
+    /// The keeper or the guard that is written down, if it lives. A process that is killed lets
+    /// go of its lock a moment before it is dead. A member of the run is no keeper.
+    fn living_keeper(&self) -> Option<i32> {
+        let is_here = self.record.world.is_here();
+        let until = now() + passing::PATIENCE;
+        let members = self.living.as_deref().map(inside).unwrap_or_default();
+        let written = [self.record.keeper, self.record.guard].into_iter().flatten();
+        let mut others = written.filter(|one| !members.iter().any(|it| it.pid() == one.pid));
+        others.find_map(|identity| {
+            let held = Held::known(&identity, |_| false).filter(|_| is_here)?;
+            while !held.is_dead() {
+                if now() >= until {
+                    return Some(identity.pid);
+                }
+                sleep(NAP);
+            }
+            None
+        })
     }
 
     /// Its record says so, and the kernel does not deny it. Those who were released live on.

@@ -273,6 +273,13 @@ impl RunDir {
         is_unwritten(&self.dir)
     }
 
+    /// Whether it was born, as far as the files tell that are left: all but the lock come after
+    /// the spec.
+    pub fn was_begun(&self) -> bool {
+        let names = self.dir.names().unwrap_or_default();
+        !names.iter().all(|name| is_first(name))
+    }
+
     /// What tells this lock from that of a copy.
     pub fn lock_inode(&self) -> Option<u64> {
         fstat(&self.lock).ok().map(|stat| stat.st_ino)
@@ -463,12 +470,15 @@ fn is_unwritten(dir: &Dir) -> bool {
     missing(RECORD) && (missing(SPEC) || dir.is_torn(SPEC))
 }
 
+/// Everything but the lock comes after the spec.
+fn is_first(name: &str) -> bool {
+    [LOCK, SPEC].contains(&name)
+}
+
 /// Whether a live run was listed a moment ago and its spec is still to be written. Its
 /// directory is made before it is listed: where there is none, it was removed.
 pub(crate) fn is_being_born(root: &Dir, dir: &Dir, id: &Id) -> Result<bool> {
-    // Everything but the lock comes after the spec.
-    let is_first = |name: &String| [LOCK, SPEC].contains(&name.as_str());
-    if !is_unwritten(dir) || !dir.names()?.iter().all(is_first) {
+    if !is_unwritten(dir) || !dir.names()?.iter().all(|name| is_first(name)) {
         return Ok(false);
     }
     let path = root.path.join(listing(id));
@@ -590,13 +600,34 @@ pub(crate) fn standing(root: &Dir, id: &Id) -> Result<Standing> {
     }
 }
 
-/// How a run stands in the place of whose listing something else was put: it lives if the lock
-/// in its directory is held, and otherwise nothing can be told. Nothing, if its listing is
+/// How a run stands in the place of whose listing something else was put: as one that is not
+/// listed, or, if it has no directory either, nothing can be told. Nothing, if its listing is
 /// a file.
 fn misplaced(root: &Dir, id: &Id) -> Option<Result<Standing>> {
     let strange = root.strange(&listing(id))?;
-    Some(match unlisted(root, id) {
-        Ok(Standing::Live) => Ok(Standing::Live),
-        _ => Err(strange),
-    })
+    let dir = root.below(&format!("runs/{id}"));
+    Some(dir.and_then(|_| unlisted(root, id)).map_err(|_| strange))
+}
+
+/// Lists a run again that was taken off the list although it is not over: its lock is there,
+/// which goes last, and no process holds it. Returns whether it is listed now, to be swept.
+pub(crate) fn list_lost(root: &Dir, dir: &Dir, id: &Id) -> Result<bool> {
+    let lock = match dir.open_regular(LOCK, OFlags::RDWR) {
+        Err(error) if error.is_missing() => return Ok(false),
+        other => other?,
+    };
+    let why = |error| StoreError::io("probe", &dir.path.join(LOCK), error);
+    let is_held = is_locked(lock.as_fd(), LIVE).map_err(why)?
+        || is_locked(lock.as_fd(), SWEEP).map_err(why)?;
+    if is_held || generations::read_record(dir)?.state.is_over() || !is_at(dir, LOCK, &lock) {
+        return Ok(false);
+    }
+    if root.strange(&listing(id)).is_some() {
+        root.clear(&listing(id))?;
+    }
+    let listed = linkat(&dir.fd, LOCK, &root.fd, listing(id).as_str(), AtFlags::empty());
+    match listed {
+        Ok(()) | Err(Errno::EXIST) => Ok(true),
+        Err(errno) => Err(StoreError::io("list", &dir.path.join(LOCK), errno)),
+    }
 }

@@ -203,6 +203,15 @@ impl Store {
         RunDir::take_over(id, self.root.again()?, self.run(id)?)
     }
 
+    /// Lists a run again that was taken off the list although it is not over. Returns whether
+    /// it is listed now, to be swept.
+    pub fn list_lost(&self, id: &Id) -> Result<bool> {
+        match self.run(id) {
+            Err(error) if error.is_missing() => Ok(false),
+            dir => rundir::list_lost(&self.root, &dir?, id),
+        }
+    }
+
     /// Takes a run off the list that nobody looks after, whatever its record says.
     pub fn put_away(&self, id: &Id) -> Result<()> {
         match self.run(id) {
@@ -493,10 +502,18 @@ impl Store {
         for id in self.all()? {
             if matches!(self.standing(&id), Ok(Standing::Over))
                 && let Ok(dir) = self.run(&id)
+                && !rundir::list_lost(&self.root, &dir, &id).unwrap_or(false)
                 && rundir::tidy(&dir)
             {
                 let name = format!("runs/{id}");
                 let _ = unlinkat(&self.root.fd, name.as_str(), AtFlags::REMOVEDIR);
+            }
+        }
+        for id in self.live()? {
+            let listing = rundir::listing(&id);
+            let is_over = || matches!(self.standing(&id), Ok(Standing::Over));
+            if self.root.strange(&listing).is_some() && is_over() {
+                self.root.clear(&listing)?;
             }
         }
         name_index::tidy(&self.root);
@@ -509,6 +526,9 @@ impl Store {
         let dir = self.run(id)?;
         let live = || StoreError::Live { path: dir.path.clone() };
         let _held = rundir::hold(&self.root, &dir, id)?;
+        if self.root.strange(&rundir::listing(id)).is_some() {
+            self.root.clear(&rundir::listing(id))?;
+        }
         if rundir::is_listed(&self.root, id)? {
             return Err(live());
         }

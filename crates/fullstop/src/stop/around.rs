@@ -12,6 +12,7 @@ use fullstop_cage::linux::Held;
 use fullstop_core::identity::Identity;
 use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
+use fullstop_keeper::sweep::keeper_or_guard;
 use fullstop_store::format::RecordFile;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -93,9 +94,17 @@ impl Left {
 /// A damaged record still has a spec that names the cgroup.
 fn record_or_spec(run: &Run) -> Result<RecordFile> {
     match own_record(run) {
-        Err(Error::Store(damage)) => run.spec().map(RecordFile::first).map_err(|_| damage.into()),
+        Err(Error::Store(damage)) => {
+            let by_spec = run.spec().map(RecordFile::first);
+            by_spec.map_err(|_| if damage.is_missing() { out_of_reach(run) } else { damage.into() })
+        }
         other => other,
     }
+}
+
+fn out_of_reach(run: &Run) -> Error {
+    let keeper = keeper_or_guard(run.runs().store(), run.id());
+    Error::OutOfReach { id: run.id().clone(), keeper }
 }
 
 /// What is to be said when all of it has not helped.

@@ -30,13 +30,16 @@ pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<Look> {
     let swept = |report| Look::Settled(Box::new(Settled { report, record: None }));
     match run.standing()? {
         Standing::Live => look_at_record(run),
-        Standing::Lost => Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept)),
-        Standing::Over => {
+        Standing::Over if !run.runs().store().list_lost(run.id()).unwrap_or(false) => {
             run.check_cgroup()?;
             let mut record = own_record(run)?;
             let none = || Error::Unfit(format!("run {} is over, and nobody wrote how", run.id()));
             let report = record.report.take().ok_or_else(none)?;
             Ok(Look::Settled(Box::new(Settled { report, record: Some(record) })))
+        }
+        // Or it was taken off the list, and is listed again.
+        Standing::Lost | Standing::Over => {
+            Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept))
         }
     }
 }

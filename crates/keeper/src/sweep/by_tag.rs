@@ -54,7 +54,7 @@ pub(super) fn why_not_killed(store: &Store, id: &Id, cgroup: &Path) -> Option<St
 
 /// A process that shows the title of the run's keeper or guard. Any process can show any
 /// title, so that it tells whom not to kill, and no more.
-pub(super) fn keeper_or_guard(store: &Store, id: &Id) -> Option<i32> {
+pub fn keeper_or_guard(store: &Store, id: &Id) -> Option<i32> {
     let tag = Tag::new(id, store.path()).to_string();
     let mut shown =
         [KEEPER, GUARD].into_iter().flat_map(|name| titled_founders(name).unwrap_or_default());
