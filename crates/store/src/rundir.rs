@@ -470,9 +470,10 @@ fn is_unwritten(dir: &Dir) -> bool {
     missing(RECORD) && (missing(SPEC) || dir.is_torn(SPEC))
 }
 
-/// Everything but the lock comes after the spec.
+/// Everything but the lock comes after the spec, which an older fullstop wrote under another
+/// name first.
 fn is_first(name: &str) -> bool {
-    [LOCK, SPEC].contains(&name)
+    [LOCK, SPEC, "spec.json.new"].contains(&name)
 }
 
 /// Whether a live run was listed a moment ago and its spec is still to be written. Its
