@@ -284,6 +284,11 @@ impl<C: Cage> Engine<C> {
         }
     }
 
+    /// Whether the last step was taken, and its proof is waited for.
+    pub fn is_at_last_step(&self) -> bool {
+        self.killed_at.is_some() && matches!(self.state, State::Stopping(_))
+    }
+
     /// How long the last step has taken until now, if it was taken.
     pub fn last_step_took(&self) -> Duration {
         self.killed_at.map_or(Duration::ZERO, |at| now().since(at))

@@ -9,8 +9,9 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 
-/// A file of the right size, which becomes the record if nothing else can.
+/// A file of the right size, which becomes the last record.
 pub(crate) const ROOM: &str = "record.room";
 /// What a report may need beyond what the first record tells, its command once more.
 const FOR_REPORT: usize = 8 * 1024;
@@ -69,12 +70,17 @@ fn allocate(
     }
 }
 
-/// Writes the last record into the room that was taken for it. If it is longer than
-/// anybody foresaw, those of a crowd are counted and not named.
-pub(crate) fn write(dir: &Dir, record: &RecordFile) -> Result<()> {
-    fill(dir, record).or_else(|_| fill(dir, &shortened(record)))?;
+/// Writes the last record into the room that was taken for it.
+pub(crate) fn write_whole(dir: &Dir, record: &RecordFile) -> Result<()> {
+    fill(dir, record)?;
     rustix::fs::renameat(&dir.fd, ROOM, &dir.fd, RECORD)
         .map_err(|errno| StoreError::io("replace", &dir.path.join(RECORD), errno))
+}
+
+/// The same on a full disk. If the record is longer than was foreseen, those of a crowd are
+/// counted and not named.
+pub(crate) fn write(dir: &Dir, record: &RecordFile) -> Result<()> {
+    write_whole(dir, record).or_else(|_| write_whole(dir, &shortened(record)))
 }
 
 /// Over what is allocated, and no further: cut to its length only at the end.
@@ -82,6 +88,10 @@ fn fill(dir: &Dir, record: &RecordFile) -> Result<()> {
     let text = text_of(dir, record)?;
     let mut room = dir.open_file(ROOM, OFlags::WRONLY)?;
     let why = |error| StoreError::io("write", &dir.path.join(ROOM), error);
+    // What has another name as well is none of ours, and is not written into.
+    if room.metadata().map_err(why)?.nlink() != 1 {
+        return Err(StoreError::Strange { path: dir.path.join(ROOM), kind: "a second name" });
+    }
     room.write_all(&text).and_then(|()| room.set_len(text.len() as u64)).map_err(why)
 }
 

@@ -221,11 +221,16 @@ impl RunDir {
     /// or if events were appended since the last notice. If there is no room for the notice,
     /// on a full disk, the record is written all the same.
     pub fn write_record(&self, record: &RecordFile) -> Result<()> {
-        match self.dir.replace(RECORD, record) {
-            Err(error) if error.is_full() && record.report.is_some() => {
-                room::write(&self.dir, record).map_err(|_| error)?;
+        // The last record is written into its room: that spares a file to make and one to
+        // remove. A stuck run keeps the room for its end.
+        let is_last = record.state.is_over();
+        if !is_last || room::write_whole(&self.dir, record).is_err() {
+            match self.dir.replace(RECORD, record) {
+                Err(error) if error.is_full() && record.report.is_some() => {
+                    room::write(&self.dir, record).map_err(|_| error)?;
+                }
+                other => other?,
             }
-            other => other?,
         }
         if record.state != Phase::Starting && self.before.is_some() && self.keeps_old.take() {
             generations::forget(&self.dir);

@@ -5,8 +5,12 @@ use fullstop_core::machine::{Ask, Input};
 use fullstop_core::words::Reason;
 
 impl Keeper<'_> {
-    /// Looks, now and then, whether others can still find the run.
+    /// Looks, now and then, whether others can still find the run. Where the end is near
+    /// nothing comes before it: the last record makes anew what it needs.
     pub(super) fn look_after_names(&mut self) {
+        if self.engine.is_at_last_step() || self.engine.state.is_over() {
+            return;
+        }
         let (spec, listens) = (&*self.spec, self.control.is_open());
         let Some(ledger) = &mut self.ledger else { return };
         let Some(restored) = ledger.look_after_names(spec, listens, self.capture.as_mut()) else {
