@@ -223,8 +223,10 @@ impl RunDir {
     pub fn write_record(&self, record: &RecordFile) -> Result<()> {
         // The last record is written into its room: that spares a file to make and one to
         // remove. A stuck run keeps the room for its end.
-        let is_last = record.state.is_over();
-        if !is_last || room::write_whole(&self.dir, record).is_err() {
+        if record.state.is_over() && room::write_whole(&self.dir, record).is_ok() {
+            // A writer that was cut short may have left it.
+            self.dir.clear(&format!("{RECORD}.new"))?;
+        } else {
             match self.dir.replace(RECORD, record) {
                 Err(error) if error.is_full() && record.report.is_some() => {
                     room::write(&self.dir, record).map_err(|_| error)?;
