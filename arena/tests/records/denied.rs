@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::desk::{
     QUIET, Who, alive, all_clean, dir, edit, expect_over, freeze, live_ids, lose, proof, record,
-    run_ids, say, start, who,
+    run_ids, say, start, thaw, who,
 };
 use crate::kit::{ANYWHERE, AS_ROOT, Lines, Place, SOON, add};
 
@@ -104,9 +104,7 @@ fn no_directory(world: &mut World, place: Place) -> Outcome {
     let hint = format!("kill -TERM {}", who.keeper.pid);
     ensure!(said.err.contains(&hint), "it said {:?}", said.err);
     send_signal(who.keeper.pid, Signal::TERM)?;
-    for process in [&who.guard, &who.keeper] {
-        send_signal(process.pid, Signal::CONT)?;
-    }
+    thaw(&who);
     ensure!(await_until(SOON, || !alive(&who.leader)), "it was asked to stop, and lives");
     ensure!(await_until(SOON, || live_ids(world).is_empty()), "it is still listed");
     all_clean(world)
@@ -302,9 +300,7 @@ fn is_left_alone(world: &mut World, place: Place, id: &str, who: &Who) -> Outcom
         say(world, place, words)?;
         ensure!(alive(&who.leader) && alive(&who.keeper), "{words:?} killed a live run");
     }
-    for process in [&who.guard, &who.keeper] {
-        send_signal(process.pid, Signal::CONT)?;
-    }
+    thaw(who);
     // A keeper that is awake looks at its names once a second.
     let is_restored = || {
         let _ = send_signal(who.keeper.pid, Signal::CHILD);

@@ -275,6 +275,14 @@ pub fn freeze(who: &Who) -> Outcome {
     stop_process(who.keeper.pid)
 }
 
+/// Continues both. A keeper that was asked to stop may be gone as soon as its guard is awake,
+/// and its death wakes the guard: whoever is gone needs no signal.
+pub fn thaw(who: &Who) {
+    for frozen in [&who.keeper, &who.guard] {
+        let _ = send_signal(frozen.pid, Signal::CONT);
+    }
+}
+
 pub fn kill_frozen(who: &Who) -> Outcome {
     send_signal(who.guard.pid, Signal::KILL)?;
     send_signal(who.keeper.pid, Signal::KILL)?;

@@ -11,7 +11,7 @@ use arena::{
 
 use super::desk::{
     QUIET, Said, alive, all_clean, ask_program, ask_with, dir, expect_over, freeze, live_ids,
-    proof, say, start, tell, who,
+    proof, say, start, tell, thaw, who,
 };
 use super::vanished::{awake, restored};
 use crate::kit::{ANYWHERE, AS_ROOT, Lines, Place, SOON, add};
@@ -65,9 +65,7 @@ fn entry_of_a_name(world: &mut World, place: Place) -> Outcome {
     let shown = say(world, place, &["show", "--json", "bob"])?;
     shown.expect(0)?;
     ensure!(shown.json()?["record"]["id"] == id.as_str(), "bob is {}", shown.out);
-    for frozen in [&who.keeper, &who.guard] {
-        send_signal(frozen.pid, Signal::CONT)?;
-    }
+    thaw(&who);
     awake(&who.keeper, "did not restore its entry", || entry.exists())?;
     fs::remove_file(&entry).context("remove its entry again")?;
     say(world, place, &["stop", "bob"])?.expect(0)?;
@@ -84,9 +82,7 @@ fn directory_of_a_named_run(world: &mut World, place: Place) -> Outcome {
     fs::remove_dir_all(dir(world, &id)).context("remove its directory")?;
     say(world, place, &["sweep"])?;
     ensure!(entry_of(world, "bob", &id).is_some(), "a sweep has removed its entry");
-    for frozen in [&who.keeper, &who.guard] {
-        send_signal(frozen.pid, Signal::CONT)?;
-    }
+    thaw(&who);
     restored(world, &id, &who)?;
     say(world, place, &["stop", "bob"])?.expect(0)?;
     expect_over(world, &id, "stopped", proof(place))?;
@@ -130,9 +126,7 @@ fn pipes(world: &mut World, place: Place) -> Outcome {
         say(world, place, &["doctor"])?;
         tell(world, place, &["run", "--cage", &cage, "--", "true"])?;
         ensure!(alive(&who.leader) && alive(&who.keeper), "{name}: it was hurt");
-        for frozen in [&who.keeper, &who.guard] {
-            send_signal(frozen.pid, Signal::CONT)?;
-        }
+        thaw(&who);
         if name.is_empty() {
             ensure!(ps.contains("is a pipe, not a file of ours"), "ps says {ps}");
             let said = say(world, place, &["stop", "--all"])?;
@@ -206,9 +200,7 @@ fn ended_with_a_directory(world: &mut World, place: Place) -> Outcome {
     make_directory(&listing)?;
     make_directory(&socket)?;
     send_signal(who.keeper.pid, Signal::TERM)?;
-    for frozen in [&who.keeper, &who.guard] {
-        send_signal(frozen.pid, Signal::CONT)?;
-    }
+    thaw(&who);
     ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
     ensure!(!live_ids(world).contains(&id), "it is unfinished");
     take_aside(&listing)?;
@@ -244,9 +236,7 @@ fn another_path(world: &mut World, place: Place) -> Outcome {
             let told = format!("{}{}", said.out, said.err);
             ensure!(told.contains(&id), "{words:?} through {}: {told}", other.display());
         }
-        for frozen in [&who.keeper, &who.guard] {
-            send_signal(frozen.pid, Signal::CONT)?;
-        }
+        thaw(&who);
         restored(world, &id, &who)?;
         through(world, other, &["stop", "--all"])?.expect(0)?;
         expect_over(world, &id, "stopped", proof(place))?;

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::around::trace;
 use super::desk::{
     QUIET, Said, Who, alive, all_clean, ask, ask_with, behead, dir, expect_over, freeze, live_ids,
-    lose, proof, read_json, record, run_ids, say, start, tell, who,
+    lose, proof, read_json, record, run_ids, say, start, tell, thaw, who,
 };
 use crate::kit::{ANYWHERE, AS_ROOT, Cage, EVERYWHERE, Lines, Place, SOON, add};
 use crate::tools::collected;
@@ -344,9 +344,7 @@ fn asleep(world: &mut World, place: Place) -> Outcome {
     let said = say(world, place, &["stop", "--all"])?;
     ensure!(said.ended != Ended::Code(0), "stop --all is content: {said:?}");
     ensure!(said.err.contains(&id), "stop --all does not name it: {said:?}");
-    for frozen in [&who.keeper, &who.guard] {
-        send_signal(frozen.pid, Signal::CONT)?;
-    }
+    thaw(&who);
     restored(world, &id, &who)?;
     say(world, place, &["stop", "--all"])?.expect(0)?;
     expect_over(world, &id, "stopped", proof(place))?;
@@ -511,9 +509,7 @@ fn named(world: &mut World, place: Place) -> Outcome {
     remove(&world.state())?;
     expect_named(world, place, &id, &who.keeper.pid.to_string())?;
     ensure!(alive(&who.leader) && alive(&who.keeper), "it was hurt");
-    for frozen in [&who.keeper, &who.guard] {
-        send_signal(frozen.pid, Signal::CONT)?;
-    }
+    thaw(&who);
     restored(world, &id, &who)?;
     say(world, place, &["stop", "--all"])?.expect(0)?;
     expect_over(world, &id, "stopped", proof(place))?;
