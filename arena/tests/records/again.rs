@@ -18,6 +18,7 @@ pub fn register(registry: &mut Registry) {
     for (name, play) in [
         ("restart", restart as fn(&mut World, Place) -> Outcome),
         ("restart-of-the-ended", restart_ended),
+        ("restart-without-its-caller", restart_in_front),
         ("restart-waits-for-the-proof", restart_proven),
         ("an-old-order-misses", old_order),
         ("two-restarts", two_restarts),
@@ -36,12 +37,18 @@ fn restart(world: &mut World, place: Place) -> Outcome {
     let id = start(
         world,
         place,
-        &["--cwd", "there", "--env", "COLOUR=blue", "--name", "phoenix", "--group", "plan"],
+        &[
+            &["--cwd", "there", "--env", "COLOUR=blue", "--name", "phoenix", "--group", "plan"][..],
+            &["--label", "app=arena", "--report", "report.json", "--log-max", "1MB"],
+            &["--timeout", "10m", "--ladder", "term@tree:20s,kill", "--stdin", "pipe"],
+        ]
+        .concat(),
         &["sh", "-c", script, "zero", "one two"],
     )?;
     let first = ready.next(SOON)?;
     ensure!(first.ends_with("/there blue zero one two"), "it said {first:?}");
     let mut leaders = vec![who(world, &id)?.leader];
+    let asked = read_json(&dir(world, &id).join("spec.json"))?["spec"].take();
     for generation in 2..=4 {
         let said = tell(world, place, &["restart", "phoenix"])?;
         ensure!(said == format!("{id} generation {generation}\n"), "it said {said:?}");
@@ -50,13 +57,15 @@ fn restart(world: &mut World, place: Place) -> Outcome {
         let now = who(world, &id)?;
         ensure!(record(world, &id)?["generation"] == generation, "the record is another's");
         let spec = read_json(&dir(world, &id).join("spec.json"))?;
-        ensure!(spec["generation"] == generation && spec["name"] == "phoenix", "{spec}");
-        ensure!(spec["group"] == "plan", "it has left its group");
+        ensure!(spec["generation"] == generation, "{spec}");
+        ensure!(spec["spec"] == asked, "the spec is\n{}\nand was\n{asked}", spec["spec"]);
         leaders.push(now.leader);
     }
     ensure!(run_ids(world) == [id.clone()], "there are others: {:?}", run_ids(world));
     let listed = tell(world, place, &["ps", "-q", "--group", "plan"])?;
     ensure!(listed == format!("{id}\n"), "the group holds {listed:?}");
+    let told = read_json(&world.dir().join("report.json"))?;
+    ensure!(told["generation"] == 3, "the report is {told}");
     // The one before it ended in order, and that is written down.
     let events = tell(world, place, &["events", "--json", &id])?;
     let of = |generation: u64| -> Vec<String> {
@@ -110,6 +119,21 @@ fn restart_proven(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["kill", &id])?;
     ensure!(ready.next(Duration::ZERO).is_err(), "a new leader has met an old one");
     nobody(world)?;
+    all_clean(world)
+}
+
+/// What has its caller's stdin or stdout is not started again with others in their place.
+fn restart_in_front(world: &mut World, place: Place) -> Outcome {
+    let cage = place.cage.to_string();
+    for options in [&[][..], &["--log"]] {
+        let words = [&["run", "--cage", &cage][..], options, &["--", "true"]].concat();
+        tell(world, place, &words)?;
+    }
+    for id in run_ids(world) {
+        let said = say(world, place, &["restart", &id])?;
+        said.expect_one_line(125, "without its caller")?;
+        ensure!(record(world, &id)?["generation"] == 1, "it has begun another generation");
+    }
     all_clean(world)
 }
 

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use arena::{Context, Need, Outcome, Registry, World, ensure};
 use rustix::fs::{FlockOperation, flock};
 
-use super::desk::{QUIET, Said, all_clean, ask_program, live_ids, say, tell, who};
+use super::desk::{QUIET, Said, alive, all_clean, ask_program, live_ids, say, tell, who};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
@@ -87,11 +87,11 @@ fn keep(world: &mut World, place: Place) -> Outcome {
     for process in [&who.guard, &who.keeper] {
         ensure!(!has_lock(world, process.pid)?, "the command's descriptor is open in {process}");
     }
-    // The next generation has another caller, and keeps nothing of this one's.
+    // Nobody could give the next generation what this one has of its caller.
     with_lock(world, place, &["stop", &id])?.expect(99)?;
-    tell(world, place, &["restart", &id])?;
-    told.expect("up")?;
-    expect_free(world, &id)?;
+    let said = say(world, place, &["restart", &id])?;
+    said.expect_one_line(125, "its caller's descriptors")?;
+    ensure!(alive(&who.leader), "it was stopped for nothing");
     tell(world, place, &["stop", &id])?;
     all_clean(world)
 }

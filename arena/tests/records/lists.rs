@@ -186,7 +186,8 @@ impl History {
             {
                 let mut value = value.clone();
                 value["id"] = id.as_str().into();
-                value["name"] = name.as_str().into();
+                let named = if file == "spec.json" { &mut value["spec"] } else { &mut value };
+                named["name"] = name.as_str().into();
                 fs::write(run.join(file), format!("{value}\n")).context(file)?;
             }
         }

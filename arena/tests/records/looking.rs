@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arena::{Context, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::desk::{
     QUIET, all_clean, ask_with, await_settled, cgroup_procs, dir, expect_over, nobody, proof, say,
@@ -16,6 +16,7 @@ pub fn register(registry: &mut Registry) {
     for (name, play) in [
         ("ps-is-true", ps as fn(&mut World, Place) -> Outcome),
         ("tree-is-true", tree),
+        ("labels", labels),
         ("ps-of-many", many),
         ("secrets-are-masked", secrets),
         ("events-in-order", events),
@@ -95,6 +96,38 @@ fn ps(world: &mut World, place: Place) -> Outcome {
     let row = &said.json()?[0];
     ensure!(row["state"] == "ended" && row["reason"] == "stopped", "it is {row}");
     ensure!(row["processes"] == 0 && row["report"]["proof"] == proof(place), "it is {row}");
+    all_clean(world)
+}
+
+/// Runs are listed and stopped by their labels, and no other is.
+fn labels(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let mut ids = Vec::new();
+    for (app, turn) in [("one", "1"), ("one", "2"), ("two", "1")] {
+        let (app, turn) = (format!("app={app}"), format!("turn={turn}"));
+        let words = ["--label", &app, "--label", &turn];
+        ids.push(start(world, place, &words, &["sh", "-c", QUIET])?);
+    }
+    let whoever = ids.iter().map(|id| who(world, id)).collect::<Outcome<Vec<_>>>()?;
+    for (labels, listed) in [
+        (&["app=one"][..], &ids[..2]),
+        (&["app=one", "turn=2"], &ids[1..2]),
+        (&["app=one", "turn=3"], &[]),
+        (&["app=on"], &[]),
+    ] {
+        let words = labels.iter().flat_map(|label| ["--label", label]);
+        let words: Vec<&str> = ["ps", "-q"].into_iter().chain(words).collect();
+        let told = tell(world, place, &words)?;
+        ensure!(told.lines().eq(listed), "{words:?} tells {told:?}, not {listed:?}");
+    }
+    let rows = say(world, place, &["ps", "--json", "--label", "turn=2"])?.json()?;
+    ensure!(rows[0]["labels"] == json!({"app": "one", "turn": "2"}), "it is {}", rows[0]);
+    say(world, place, &["stop", "--label", "turn"])?.expect_one_line(125, "KEY=VALUE")?;
+    tell(world, place, &["stop", "--label", "app=one"])?;
+    let alive: Vec<bool> = whoever.iter().map(|who| super::desk::alive(&who.leader)).collect();
+    ensure!(alive == [false, false, true], "alive are {alive:?}");
+    tell(world, place, &["kill", "--label", "app=two"])?;
+    ensure!(!super::desk::alive(&whoever[2].leader), "it lives");
     all_clean(world)
 }
 
@@ -185,7 +218,8 @@ fn secrets(world: &mut World, place: Place) -> Outcome {
         ensure!(shown.contains(what), "{what} is not shown: {shown}");
     }
     let shown = say(world, place, &["show", "--json", &id])?.json()?;
-    ensure!(shown["spec"]["env"]["EDITOR"] == "shown-1", "it shows {}", shown["spec"]["env"]);
+    let env = shown["spec"]["env"].as_array().context("an environment")?;
+    ensure!(env.contains(&"EDITOR=shown-1".into()), "it shows {env:?}");
     ensure!(shown["record"]["leader"]["pid"] == leader.pid, "it shows {}", shown["record"]);
     // The command itself has them all.
     let environ = fs::read(format!("/proc/{}/environ", leader.pid)).context("environ")?;

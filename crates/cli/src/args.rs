@@ -15,6 +15,7 @@ pub use call::{
 };
 
 use crate::grammar::{Command, FULLSTOP, Opt};
+use fullstop::Labels;
 use lexopt::Parser;
 use std::ffi::{OsStr, OsString};
 use words::{Early, Read, Word, Words, word, wrong};
@@ -146,6 +147,7 @@ fn ps(mut words: Words<'_>) -> Read<Call> {
         match option.long {
             "all" => options.all = true,
             "group" => options.group = Some(words.text(option)?),
+            "label" => words.label(option, &mut options.labels)?,
             "watch" => options.watch = true,
             _ => options.form = form(&words, option, options.form)?,
         }
@@ -213,12 +215,13 @@ fn wait(mut words: Words<'_>) -> Read<Call> {
 }
 
 fn stop(mut words: Words<'_>) -> Read<StopOptions> {
-    let (mut all, mut group) = (false, None);
+    let (mut all, mut group, mut labels) = (false, None, Labels::default());
     let (mut wait, mut json, mut quiet) = (true, false, false);
     while let Some(option) = words.next()? {
         match option.long {
             "all" => all = true,
             "group" => group = Some(words.text(option)?),
+            "label" => words.label(option, &mut labels)?,
             "no-wait" => wait = false,
             "json" => json = true,
             "quiet" => quiet = true,
@@ -226,12 +229,15 @@ fn stop(mut words: Words<'_>) -> Read<StopOptions> {
         }
     }
     // Nobody should find out by accident what "all of these" means.
-    let which = match (all, group, words.has_operands()) {
-        (true, None, false) => Which::All,
-        (false, Some(group), false) => Which::Group(group),
-        (false, None, true) => Which::Ids(words.texts()?),
-        (false, None, false) => return words.fail("which run? give its id, --group or --all"),
-        _ => return words.fail("ids, --group and --all: only one of them"),
+    let which = match (all, group, !labels.is_empty(), words.has_operands()) {
+        (true, None, false, false) => Which::All,
+        (false, Some(group), false, false) => Which::Group(group),
+        (false, None, true, false) => Which::Labels(labels),
+        (false, None, false, true) => Which::Ids(words.texts()?),
+        (false, None, false, false) => {
+            return words.fail("which run? give its id, --group, --label or --all");
+        }
+        _ => return words.fail("ids, --group, --label and --all: only one of them"),
     };
     Ok(StopOptions { which, wait, json, quiet })
 }

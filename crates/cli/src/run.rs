@@ -48,8 +48,13 @@ pub fn command(mut options: RunOptions) -> Result<Command, Fail> {
     command = streams::apply(command, &options)
         .agent(options.agent)
         .on_exit(options.on_exit)
-        .on_host_exit(options.on_host_exit)
         .cage(options.cage);
+    if let Some(policy) = options.on_host_exit {
+        command = command.on_host_exit(policy);
+    }
+    for (key, value) in options.labels.iter() {
+        command = command.label(key, value);
+    }
     if let Some(ladder) = options.ladder {
         command = command.ladder(ladder);
     }

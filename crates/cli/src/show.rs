@@ -2,10 +2,10 @@
 
 use crate::fail::Fail;
 use crate::print::{json, print};
-use fullstop::{Run, Runs, SpecFile, masked};
+use fullstop::{Run, Runs, Spec, masked};
 use fullstop_cli::format::{age, bytes, when};
 use fullstop_cli::plain;
-use serde_json::{Value, json as value};
+use serde_json::json as value;
 use std::fmt::Write as _;
 
 pub fn show(id: &str, as_json: bool) -> Result<(), Fail> {
@@ -19,15 +19,12 @@ pub fn show(id: &str, as_json: bool) -> Result<(), Fail> {
 }
 
 /// Secrets of the environment are not shown, in any form.
-fn masked_spec(mut spec: SpecFile) -> Value {
-    let env = std::mem::take(&mut spec.env).into_iter().map(|(key, value)| {
-        let (key, value) = (key.0.to_string_lossy(), value.0.to_string_lossy());
-        (key.clone().into_owned(), Value::String(masked(&key, &value)))
-    });
-    let env: serde_json::Map<String, Value> = env.collect();
-    let mut shown = serde_json::to_value(spec).unwrap_or_default();
-    shown["env"] = Value::Object(env);
-    shown
+fn masked_spec(mut spec: Spec) -> Spec {
+    for (key, value) in &mut spec.env {
+        let shown = masked(&key.0.to_string_lossy(), &value.0.to_string_lossy());
+        *value = shown.as_str().into();
+    }
+    spec
 }
 
 fn text(run: &Run) -> Result<String, Fail> {
@@ -42,6 +39,9 @@ fn text(run: &Run) -> Result<String, Fail> {
     }
     status.name.iter().for_each(|name| line("name", name.clone()));
     status.group.iter().for_each(|group| line("group", group.clone()));
+    for (key, value) in status.labels.iter() {
+        line("label", format!("{key}={value}"));
+    }
     line("generation", status.generation.to_string());
     line("command", plain::line(&status.command.join(" ")));
     let reason = status.reason.as_ref().map(|reason| format!(", {reason}")).unwrap_or_default();
@@ -87,7 +87,7 @@ fn text(run: &Run) -> Result<String, Fail> {
     }
     if let Ok(spec) = run.spec() {
         spec.cwd.iter().for_each(|cwd| line("cwd", cwd.0.to_string_lossy().into_owned()));
-        line("ladder", spec.plan.ladder.to_string());
+        line("ladder", spec.ladder.to_string());
     }
     if let Some(report) = &status.report {
         for step in &report.steps {

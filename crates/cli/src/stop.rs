@@ -5,8 +5,8 @@ use crate::forget::hint;
 use crate::print::{tell, tell_json};
 use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
-    Error, GroupReport, Id, Order, Progress, Report, Run, Runs, Status, Unlisted, Update, Verdict,
-    ask_all, blocking,
+    Error, GroupReport, Id, Labels, Order, Progress, Report, Run, Runs, Status, Unlisted, Update,
+    Verdict, ask_all, blocking,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
@@ -81,6 +81,7 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
     match which {
         Which::All => Ok((runs.live()?, false)),
         Which::Group(name) => Ok((runs.group(name)?.members()?, false)),
+        Which::Labels(labels) => with_labels(runs, labels),
         Which::Ids(words) => {
             let found: Vec<_> = words.iter().map(|word| runs.find(word)).collect();
             let unknown = found.iter().any(Result::is_err);
@@ -88,6 +89,20 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
             Ok((known.collect(), unknown))
         }
     }
+}
+
+/// The live runs with these labels. One that cannot be read may have them.
+fn with_labels(runs: &Runs, labels: &Labels) -> Result<(Vec<Run>, bool), Fail> {
+    let (mut meant, mut unknown) = (Vec::new(), false);
+    for run in runs.live()? {
+        if let Ok(record) = run.record() {
+            meant.extend(record.labels.contain(labels).then_some(run));
+        } else if let Some(damage) = run.status().ok().and_then(|status| status.damage) {
+            complain(format!("{}: it may have this label: {damage}", run.id()));
+            unknown = true;
+        }
+    }
+    Ok((meant, unknown))
 }
 
 /// Where nothing is listed, all may be well, or the list was removed. Names there the runs

@@ -13,7 +13,9 @@ pub use face::{Left, Role, Window};
 
 use crate::fail::{Fail, complain};
 use crate::run::command;
-use fullstop::front::{Origin, cannot, ignore_job_stops, name_living, name_unshown, watch_parent};
+use fullstop::front::{
+    Origin, cannot, ignore_job_stops, name_living, name_unshown, stops_with_parent, watch_parent,
+};
 use fullstop::{Ending, HostPolicy, Loudness, Report, Run, Sink, Verdict, blocking};
 use fullstop_cli::args::RunOptions;
 use std::fs::File;
@@ -36,7 +38,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
         ignore_job_stops();
     }
     let host = watched_parent(options.on_host_exit)?;
-    options.on_host_exit = HostPolicy::Stop;
+    options.on_host_exit = Some(HostPolicy::Stop);
     let own_report = options.report.take_if(|path| path == "-").is_some();
     // The keeper writes it, and stands elsewhere.
     if let Some(report) = options.report.take() {
@@ -65,9 +67,9 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
 }
 
 /// Whoever started us is our host, as `run` without a terminal of its own has it.
-fn watched_parent(policy: HostPolicy) -> Result<Option<OwnedFd>, Fail> {
+fn watched_parent(policy: Option<HostPolicy>) -> Result<Option<OwnedFd>, Fail> {
     let parent = Origin::get().parent();
-    if !policy.stops(is_on_terminal(), parent) {
+    if !stops_with_parent(policy, is_on_terminal(), parent) {
         return Ok(None);
     }
     Ok(watch_parent(parent).map_err(cannot("watch the host (pidfd)"))?)

@@ -119,8 +119,8 @@ fn mistakes_are_told_in_one_line_each() {
             "attach --detach-keys ctrl-1 a",
             "--detach-keys: \"ctrl-1\" is no key: ctrl-a to ctrl-z, ctrl-@[\\]^_, or a character",
         ),
-        ("stop", "which run? give its id, --group or --all (see fullstop stop --help)"),
-        ("kill a --all", "ids, --group and --all: only one of them (see fullstop kill --help)"),
+        ("stop", "which run? give its id, --group, --label or --all (see fullstop stop --help)"),
+        ("kill a --all", "ids, --group, --label and --all: only one of them (see fullstop kill --help)"),
         ("signal", "which signal? give its name (see fullstop signal --help)"),
         ("signal term", "which run? give its id (see fullstop signal --help)"),
         ("signal tern a", "unknown signal \"tern\" (see fullstop signal --help)"),
@@ -157,7 +157,7 @@ fn start_is_meant_to_stay_and_may_wait_until_ready() {
         other => panic!("{line}: {other:?}"),
     };
     let plain = start("start x");
-    assert_eq!(plain.run.on_host_exit, HostPolicy::Ignore);
+    assert_eq!(plain.run.on_host_exit, Some(HostPolicy::Ignore));
     assert!(plain.wait_ready.is_none());
     let table = [
         ("up", Ready::Line("up".to_owned())),

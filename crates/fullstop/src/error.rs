@@ -5,6 +5,7 @@ use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 
 use fullstop_keeper::sweep::ForgetError;
+use fullstop_protocol::{LabelError, SpecError};
 use fullstop_store::{FindError, StoreError, Whereabouts};
 use rustix::io::Errno;
 use std::fmt;
@@ -43,6 +44,15 @@ pub enum Error {
     Refused(String),
     /// The run has ended, is released or stuck: the order was not given. Its report.
     Over(Box<Report>),
+    /// The spec asks for what this version cannot do.
+    Spec(SpecError),
+    Label(LabelError),
+    /// The run has something of whoever started it, which a restart cannot give it again.
+    NeedsCaller {
+        id: Id,
+        /// What that is.
+        needed: &'static str,
+    },
     /// A restart that could not succeed was not begun: the run is left as it is.
     LeftAlone(Box<Error>),
     /// A restart ended the run, as this report says, and could not start it again.
@@ -143,6 +153,11 @@ impl fmt::Display for Error {
                  runs are kept by another process of this program",
             ),
             Error::Io { what, source } => write!(f, "cannot {what}: {}", plain(source)),
+            Error::Spec(error) => error.fmt(f),
+            Error::Label(error) => error.fmt(f),
+            Error::NeedsCaller { id, needed } => {
+                write!(f, "run {id} has {needed}, and cannot be started again without its caller")
+            }
             Error::Over(report) => write!(f, "run {} is {} already", report.id, report.state),
             Error::LeftAlone(why) => write!(f, "{why}; the run is left as it is"),
             Error::NotAgain { report, why } => write!(
@@ -190,6 +205,18 @@ impl std::error::Error for Error {}
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Error {
         Error::Store(error)
+    }
+}
+
+impl From<SpecError> for Error {
+    fn from(error: SpecError) -> Error {
+        Error::Spec(error)
+    }
+}
+
+impl From<LabelError> for Error {
+    fn from(error: LabelError) -> Error {
+        Error::Label(error)
     }
 }
 

@@ -9,7 +9,7 @@ pub use fullstop_cage::linux::{
     Heard, Origin, Signals, die_of, hide_arguments_behind, own_group, stop_self_by, watch_parent,
 };
 pub use fullstop_cage::{cannot, plain};
-pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown};
+pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown, stops_with_parent};
 pub use fullstop_store::Frame;
 
 use crate::error::Result;

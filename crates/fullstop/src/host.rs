@@ -5,8 +5,8 @@ use crate::line::Line;
 use crate::readable::readable;
 use crate::stop::Silence;
 use fullstop_cage::linux::Held;
-use fullstop_keeper::commission::{self, Commission};
-use fullstop_keeper::name;
+use fullstop_keeper::{commission, name};
+use fullstop_protocol::Start;
 use fullstop_store::Tag;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -75,13 +75,13 @@ impl Recruit {
     ///
     /// A process that does not exit, though it has had the time, is no keeper; one that
     /// waits for a processor is waited for.
-    pub async fn hand_over(mut self, commission: Commission) -> Result<Line> {
+    pub async fn hand_over(mut self, start: Start) -> Result<Line> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deaf = || Error::Failed { status: FAILED, why: "what was started is no keeper".into() };
         let line = self.line.take().ok_or_else(deaf)?;
         let pid = i32::try_from(self.process.id()).ok();
         let mut silence = Silence::of(|| pid);
-        let told = silence.wait_for(PATIENCE, tell(line, &commission)).await;
+        let told = silence.wait_for(PATIENCE, tell(line, &start)).await;
         silence.wait_for(PATIENCE, exit(&mut self.process)).await;
         told.ok_or_else(deaf)?
     }
@@ -96,9 +96,8 @@ impl Drop for Recruit {
     }
 }
 
-async fn tell(line: UnixStream, commission: &Commission) -> Result<Line> {
-    let mut text =
-        serde_json::to_vec(commission).map_err(|error| Error::Unfit(error.to_string()))?;
+async fn tell(line: UnixStream, start: &Start) -> Result<Line> {
+    let mut text = serde_json::to_vec(start).map_err(|error| Error::Unfit(error.to_string()))?;
     text.push(b'\n');
     let mut line = Line::new(line)?;
     line.write(&text).await.map_err(Error::io("tell the keeper what to run"))?;

@@ -65,12 +65,13 @@ pub use fullstop_core::report::{
 pub use fullstop_core::signal::Signal;
 pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
-pub use fullstop_keeper::{Ending, HostPolicy, Loudness, Sink};
-pub use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, What};
-pub use fullstop_store::{
-    Drain, Extent, FindError, Fit, Output, Size, Stdin, StoreError, Streams, Text, Whereabouts,
-    World,
+pub use fullstop_keeper::{Ending, Loudness, Sink};
+pub use fullstop_protocol::{
+    Drain, Fit, HostPolicy, LabelError, Labels, Output, SecretFile, Size, Spec, SpecError, Stdin,
+    Text,
 };
+pub use fullstop_store::format::{Event, Kin, Phase, RecordFile, What};
+pub use fullstop_store::{Extent, FindError, StoreError, Whereabouts, World};
 pub use group::{Group, GroupReport};
 pub use host::init;
 pub use keys::Key;

@@ -1,17 +1,14 @@
 //! The next generation of a run: what it needs is looked at while the last one lives.
 
-use crate::command::{ask, commission_run};
+use crate::command::{ask, begin_run};
 use crate::error::{Error, Result};
 use crate::host::Recruit;
 use crate::run::Run;
-use crate::secret::SecretFile;
+use crate::secret;
 use fullstop_cage::linux::check_program;
 use fullstop_cage::plain;
-use fullstop_core::ladder::Ladder;
-use fullstop_keeper::commission::Commission;
-use fullstop_keeper::{Ground, HostPolicy, Secret};
-use fullstop_store::format::SpecFile;
-use fullstop_store::{AskedGroup, GroupName, Output, Reserve, Stdin, Streams, Tag, Text};
+use fullstop_protocol::{Launch, Placement, Spec, Start, Stdin, Text};
+use fullstop_store::{AskedGroup, Reserve, Tag};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,53 +26,48 @@ pub(crate) async fn restart(run: &Run) -> Result<Run> {
 /// What the next generation needs, and what could be taken of it beforehand.
 struct Needs {
     asked: Option<AskedGroup>,
-    secrets: Vec<Secret>,
+    start: Start,
     room: Reserve,
     recruit: Recruit,
 }
 
 impl Needs {
     fn take(run: &Run) -> Result<Needs> {
-        let (runs, spec) = (run.runs(), run.spec()?);
+        let (runs, file) = (run.runs(), run.runs().store().spec(run.id())?);
+        let generation = file.generation + 1;
+        let spec = file.whole_spec()?;
+        if let Some(needed) = spec.needs_caller() {
+            return Err(Error::NeedsCaller { id: run.id().clone(), needed });
+        }
         check_place(&spec)?;
-        let group: Option<GroupName> = spec.group.as_deref().map(str::parse).transpose()?;
+        let asked = ask(&spec, runs.store())?;
+        let launch = Launch {
+            generation,
+            state_dir: Some(Text(runs.path().as_os_str().to_owned())),
+            group_generations: asked.as_ref().map(|asked| asked.generations.clone()),
+            secrets: spec.secrets.iter().map(secret::read_again).collect::<Result<_>>()?,
+            ..Launch::new(run.id().clone(), Placement::Background)
+        };
         Ok(Needs {
-            asked: ask(group.as_ref(), runs.store())?,
-            secrets: read_again(&spec)?,
+            asked,
+            start: Start { spec, launch },
             room: runs.store().reserve(run.id())?,
             recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()))?,
         })
     }
 
     async fn begin(self, run: &Run) -> Result<Run> {
-        let (runs, spec) = (run.runs(), run.spec()?);
-        drop(self.room);
-        let commission = Commission {
-            id: spec.id,
-            name: spec.name,
-            group: spec.group,
-            group_generations: self.asked.as_ref().map(|asked| asked.generations.clone()),
-            generation: spec.generation + 1,
-            argv: spec.argv,
-            env: spec.env,
-            cwd: spec.cwd,
-            cage: spec.cage,
-            on_host_exit: HostPolicy::Ignore,
-            report: None,
-            store: runs.path().as_os_str().to_owned().into(),
-            ground: Ground::Back,
-            streams: in_the_background(spec.streams, &spec.plan.ladder),
-            plan: spec.plan,
-            secrets: self.secrets,
-            // Whoever had them open for the first generation is gone.
-            keep_fds: Vec::new(),
-        };
-        commission_run(runs, self.recruit, commission).await
+        let Needs { asked, start, room, recruit } = self;
+        drop(room);
+        let begun = begin_run(run.runs(), recruit, start).await;
+        // Its group is held until it is born.
+        drop(asked);
+        begun
     }
 }
 
 /// Looks whether the command's working directory, program and input are there.
-fn check_place(spec: &SpecFile) -> Result<()> {
+fn check_place(spec: &Spec) -> Result<()> {
     let path = |text: &Text| PathBuf::from(&text.0);
     let cwd = spec.cwd.as_ref().map(path);
     let failed = |what: &str, path: &Path, why: &io::Error| {
@@ -86,36 +78,33 @@ fn check_place(spec: &SpecFile) -> Result<()> {
     {
         return failed("enter working directory", cwd, &why);
     }
-    if let Stdin::File(input) = &spec.streams.stdin {
+    if let Stdin::File(input) = &spec.stdin {
         let input = path(input);
         if let Err(why) = rustix::fs::access(&input, rustix::fs::Access::READ_OK) {
             return failed("read stdin from", &input, &why.into());
         }
     }
-    let searched = spec.env.iter().find(|(key, _)| key.0 == "PATH").map(|(_, value)| &*value.0);
+    if let Some(report) = &spec.report {
+        check_report(report)?;
+    }
+    let searched = spec.variable("PATH").map(|value| &*value.0);
     let program = spec.argv.first().map(|word| word.0.clone()).unwrap_or_default();
     check_program(&program, searched, cwd.as_deref())
         .map_err(|why| Error::Failed { status: why.status(), why: why.to_string() })
 }
 
-/// The streams of a run whose host, and whatever that gave it, is gone.
-fn in_the_background(mut streams: Streams, ladder: &Ladder) -> Streams {
-    if matches!(streams.output, Output::Inherit | Output::Show) {
-        streams.output = Output::Log;
-    }
-    if streams.stdin == Stdin::Inherit {
-        streams.stdin = if ladder.needs_stdin() { Stdin::Pipe } else { Stdin::Null };
-    }
-    streams
-}
-
-fn read_again(spec: &SpecFile) -> Result<Vec<Secret>> {
-    let file = |(name, path): &(Text, Text)| SecretFile {
-        name: name.0.to_string_lossy().into_owned(),
-        path: PathBuf::from(&path.0),
+/// Looks whether the report can be written. It is not made, or it would be empty for a run
+/// that goes on.
+fn check_report(report: &Text) -> Result<()> {
+    let path = Path::new(&report.0);
+    let failed = |why: &io::Error| {
+        Error::Unfit(format!("cannot write the report {}: {}", path.display(), plain(why)))
     };
-    let read = |secret| file(secret).read_again();
-    spec.secrets.iter().map(read).collect()
+    if secret::names_own_descriptor(report) {
+        return Err(failed(&io::Error::other("it is no file that can be opened again")));
+    }
+    let written = if path.exists() { path } else { path.parent().unwrap_or(path) };
+    rustix::fs::access(written, rustix::fs::Access::WRITE_OK).map_err(|why| failed(&why.into()))
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Reason, Stream};
 use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, living_cgroup, sweep_one};
-use fullstop_store::format::{Phase, RecordFile, SpecFile};
+use fullstop_protocol::Spec;
+use fullstop_store::format::{Phase, RecordFile};
 use fullstop_store::{Extent, Request, Standing, Store, Whereabouts};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -84,8 +85,8 @@ impl Run {
     }
 
     /// What was asked for. It holds the whole environment, secrets included.
-    pub fn spec(&self) -> Result<SpecFile> {
-        Ok(self.runs.store().spec(&self.id)?)
+    pub fn spec(&self) -> Result<Spec> {
+        Ok(self.runs.store().spec(&self.id)?.spec)
     }
 
     pub fn status(&self) -> Result<Status> {

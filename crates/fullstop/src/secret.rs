@@ -3,16 +3,15 @@
 use crate::error::{Error, Result};
 use fullstop_cage::plain;
 use fullstop_core::duration;
-use fullstop_keeper::{Secret, wipe};
+use fullstop_protocol::{Sealed, SecretFile, Text, wipe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::retry_on_intr;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// A secret is a key or a certificate; more than this is data.
@@ -27,51 +26,39 @@ const OWN_DESCRIPTORS: &[&str] = &["/dev/fd", "/dev/stdin", "/proc/self", "/proc
 /// So begins what fullstop itself sets.
 const OURS: &str = "FULLSTOP_";
 
-/// A secret before it is read.
-#[derive(Clone, Debug)]
-pub(crate) struct SecretFile {
-    /// The variable that will hold the number of the descriptor.
-    pub name: String,
-    pub path: PathBuf,
+/// Reads a secret, to the end of a pipe if it is one.
+pub(crate) fn read(secret: &SecretFile) -> Result<Sealed> {
+    read_within(secret, OPENED)
 }
 
-impl SecretFile {
-    /// Reads it, to the end of a pipe if it is one.
-    pub fn read(&self) -> Result<Secret> {
-        self.read_within(OPENED)
-    }
+/// A FIFO that no process opens to write is waited for so long.
+fn read_within(secret: &SecretFile, opened: Duration) -> Result<Sealed> {
+    // To open a FIFO would wait for its writer.
+    let nonblock = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
+    let file = open(&secret.path.0, nonblock, Mode::empty()).map(File::from);
+    let content = file.map_err(io::Error::from).and_then(|file| read_all(&file, opened));
+    content.map(Sealed::new).map_err(|why| unread(secret, &why))
+}
 
-    /// A FIFO that no process opens to write is waited for so long.
-    fn read_within(&self, opened: Duration) -> Result<Secret> {
-        // To open a FIFO would wait for its writer.
-        let nonblock = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
-        let file = open(&self.path, nonblock, Mode::empty()).map(File::from);
-        let content = file.map_err(io::Error::from).and_then(|file| read_all(&file, opened));
-        let content = content.map_err(|why| self.unread(&why))?;
-        // For a restart, which may happen elsewhere.
-        let path = std::path::absolute(&self.path).map_err(|why| self.unread(&why))?;
-        Ok(Secret {
-            name: OsString::from(&self.name).into(),
-            path: path.into_os_string().into(),
-            content: OsString::from_vec(content).into(),
-        })
+/// Reads it once more, for the next generation. What was a pipe is empty now, and what was a
+/// descriptor may be another file.
+pub(crate) fn read_again(secret: &SecretFile) -> Result<Sealed> {
+    let is_file = std::fs::metadata(&secret.path.0).map_or(true, |found| found.is_file());
+    if names_own_descriptor(&secret.path) || !is_file {
+        let why = io::Error::other("it is no file that can be read again");
+        return Err(unread(secret, &why));
     }
+    read(secret)
+}
 
-    /// Reads it once more, for the next generation. What was a pipe is empty now, and
-    /// what was a descriptor may be another file.
-    pub fn read_again(&self) -> Result<Secret> {
-        let own = OWN_DESCRIPTORS.iter().any(|place| self.path.starts_with(place));
-        if own || std::fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
-            let why = io::Error::other("it is no file that can be read again");
-            return Err(self.unread(&why));
-        }
-        self.read()
-    }
+/// Whether this path means another file for every process.
+pub(crate) fn names_own_descriptor(path: &Text) -> bool {
+    OWN_DESCRIPTORS.iter().any(|place| Path::new(&path.0).starts_with(place))
+}
 
-    fn unread(&self, why: &io::Error) -> Error {
-        let (name, path) = (&self.name, self.path.display());
-        Error::Unfit(format!("cannot read the secret {name} from {path}: {}", plain(why)))
-    }
+fn unread(secret: &SecretFile, why: &io::Error) -> Error {
+    let (name, path) = (&secret.name, Path::new(&secret.path.0).display());
+    Error::Unfit(format!("cannot read the secret {name} from {path}: {}", plain(why)))
 }
 
 /// Into one place: what grows leaves copies behind, and those who keep the run may have

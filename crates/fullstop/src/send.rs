@@ -5,7 +5,8 @@ use crate::keys::Key;
 use crate::run::Run;
 use crate::stop::{Accepted, accept};
 use fullstop_core::duration;
-use fullstop_store::{FULL, Request, Stdin, Streams};
+use fullstop_protocol::{Spec, Stdin};
+use fullstop_store::{FULL, Request};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
@@ -52,10 +53,10 @@ impl Run {
     }
 
     /// What it reads from, if anything can be sent there.
-    fn reads(&self) -> Result<Streams> {
-        let streams = self.spec()?.streams;
-        if streams.stdin == Stdin::Pipe || streams.terminal().is_some() {
-            return Ok(streams);
+    fn reads(&self) -> Result<Spec> {
+        let spec = self.spec()?;
+        if spec.stdin == Stdin::Pipe || spec.output.terminal().is_some() {
+            return Ok(spec);
         }
         let id = self.id();
         Err(Error::Unfit(format!(
@@ -105,7 +106,7 @@ impl<'r> Sender<'r> {
     }
 
     pub async fn send_keys(&mut self, keys: &[Key]) -> Result<()> {
-        let terminal = self.run.reads()?.terminal().is_some();
+        let terminal = self.run.reads()?.output.terminal().is_some();
         let bytes = |key| if terminal { Key::typed(key) } else { Key::piped(key) };
         let input: Vec<u8> = keys.iter().flat_map(bytes).copied().collect();
         self.send(&input).await

@@ -4,6 +4,7 @@ use fullstop_cage::linux::{Process as Seen, below, inside, now};
 use fullstop_core::id::Id;
 use fullstop_core::report::Report;
 use fullstop_core::words::Moment;
+use fullstop_protocol::Labels;
 use fullstop_store::format::{Phase, RecordFile};
 use fullstop_store::{Standing, Store, StoreError, Whereabouts};
 use serde::Serialize;
@@ -30,6 +31,8 @@ pub struct Status {
     pub id: Id,
     pub name: Option<String>,
     pub group: Option<String>,
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     pub generation: u32,
     /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
     /// after it, `damaged` if its record cannot be read.
@@ -130,6 +133,7 @@ fn from_record(record: RecordFile, standing: Standing) -> Status {
         id: record.id,
         name: record.name,
         group: record.group,
+        labels: record.labels,
         generation: record.generation,
         command: record.command,
         started_at: record.started_at,
@@ -146,6 +150,7 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
         id: id.clone(),
         name: None,
         group: None,
+        labels: Labels::default(),
         generation: 0,
         state: String::new(),
         reason: None,

@@ -5,56 +5,26 @@
 //! process forks the guard and exits, so that the host has nobody to wait for; the
 //! socket stays as the line between host and keeper.
 
+use crate::assignment::{Assignment, Loudness};
 use crate::ending::FAILED;
 use crate::front::{HEAR_SIGNALS, WATCH_HOST, heard_signals};
 use crate::guard::{Post, guard};
 use crate::name;
-use crate::secret::wipe;
 use crate::sink::Sink;
-use crate::spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 use fullstop_cage::linux::{
     Fork, Signals, close_all_but, fork, hold, leave, null_over, peer, set_process_name, shield,
     watch_process,
 };
 use fullstop_cage::{cannot, plain};
-use fullstop_core::id::Id;
-use fullstop_core::machine::Plan;
-use fullstop_core::report::Wanted;
 use fullstop_core::signal::Signal;
-use fullstop_store::{GroupGenerations, Reply, Stdin, Streams, Text};
+use fullstop_protocol::{HostPolicy, Placement, Spec, Start, Stdin, Text, wipe};
+use fullstop_store::Reply;
 use rustix::process::Pid;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-
-/// What a host asks for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Commission {
-    pub id: Id,
-    pub name: Option<String>,
-    pub group: Option<String>,
-    /// What its group was when it was asked for; for this start alone.
-    #[serde(default)]
-    pub group_generations: Option<GroupGenerations>,
-    pub generation: u32,
-    pub argv: Vec<Text>,
-    pub env: Vec<(Text, Text)>,
-    pub cwd: Option<Text>,
-    pub plan: Plan,
-    pub cage: Wanted,
-    pub on_host_exit: HostPolicy,
-    pub report: Option<Text>,
-    pub store: Text,
-    pub ground: Ground,
-    pub streams: Streams,
-    pub secrets: Vec<Secret>,
-    /// The caller's descriptors from 3 on that a run in the background keeps.
-    #[serde(default)]
-    pub keep_fds: Vec<RawFd>,
-}
+use std::path::Path;
 
 /// Carries out a commission. Never returns.
 pub fn carry_out() -> ! {
@@ -69,7 +39,7 @@ pub fn carry_out() -> ! {
         let line = serde_json::to_vec(&Reply::Failed { status: FAILED, why }).unwrap_or_default();
         let _ = (&host).write_all(&[line.as_slice(), b"\n"].concat());
     };
-    match read(&host).and_then(|commission| begin(&host, commission)) {
+    match read(&host).and_then(|start| begin(&host, start)) {
         Ok(()) => leave(0),
         Err(why) => {
             failed(why);
@@ -78,14 +48,17 @@ pub fn carry_out() -> ! {
     }
 }
 
-fn read(host: &UnixStream) -> Result<Commission, String> {
+fn read(host: &UnixStream) -> Result<Start, String> {
     let mut line = Vec::new();
-    let commission = read_line(host, &mut line).and_then(|()| {
-        serde_json::from_slice(&line).map_err(|error| format!("the host speaks strangely: {error}"))
-    });
+    let start = read_line(host, &mut line)
+        .and_then(|()| Start::from_json(&line).map_err(|error| error.to_string()))
+        .and_then(|start| {
+            start.spec.check_supported().map_err(|error| error.to_string())?;
+            Ok(start)
+        });
     // There may be secrets in it, and whoever is forked has all that we have.
     wipe(&mut line);
-    commission
+    start
 }
 
 fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
@@ -109,14 +82,14 @@ fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
 }
 
 /// Returns in the process that was started; the guard is its child.
-fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
+fn begin(host: &UnixStream, start: Start) -> Result<(), String> {
     let line: OwnedFd = host.try_clone().map_err(cannot("hold the line to the host"))?.into();
-    let kept = kept_descriptors(&commission);
-    let mut spec = spec(commission)?;
-    if spec.ground == Ground::Back {
+    let mut assigned = assignment(start)?;
+    if assigned.launch.placement == Placement::Background {
         // A script's lock is not to be held by what it leaves in the background.
         let ours = [host.as_raw_fd(), line.as_raw_fd()].into_iter();
-        let report = spec.report.as_ref().map(Sink::descriptor);
+        let report = assigned.report.as_ref().map(Sink::descriptor);
+        let kept = kept_descriptors(&assigned.spec);
         close_all_but(&ours.chain(report).chain(kept).collect::<Vec<_>>());
     }
     match fork(Signal::CHLD).map_err(cannot("fork the guard"))? {
@@ -128,8 +101,9 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
     let mask = hold(&heard);
     shield();
     let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;
-    let hosts = match spec.on_host_exit {
-        HostPolicy::Ignore => Vec::new(),
+    let hosts = match assigned.spec.on_host_exit {
+        Some(HostPolicy::Ignore) => Vec::new(),
+        _ if assigned.launch.host.is_none() => Vec::new(),
         // A fork of the host may hold the line open.
         _ => match peer(&line).and_then(|host| Pid::from_raw(host.pid)) {
             Some(host) => watch_process(host).map_err(cannot(WATCH_HOST))?.into_iter().collect(),
@@ -137,14 +111,14 @@ fn begin(host: &UnixStream, commission: Commission) -> Result<(), String> {
         },
     };
     let post = Post { mask, signals, terminal: None, hosts, host: Some(line) };
-    guard(&mut spec, post).map(|_| ())
+    guard(&mut assigned, post).map(|_| ())
 }
 
 /// Those that are to be kept, and the one that the command's stdin is opened by: a shell
 /// says `/dev/fd/63` for `<(…)`.
-fn kept_descriptors(commission: &Commission) -> Vec<RawFd> {
-    let mut kept = commission.keep_fds.clone();
-    if let Stdin::File(path) = &commission.streams.stdin {
+fn kept_descriptors(spec: &Spec) -> Vec<RawFd> {
+    let mut kept = spec.keep_fds.clone();
+    if let Stdin::File(path) = &spec.stdin {
         let path = path.0.to_str().unwrap_or_default();
         let number = ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|dir| path.strip_prefix(dir));
         kept.extend(number.and_then(|number| number.parse::<RawFd>().ok()));
@@ -152,33 +126,12 @@ fn kept_descriptors(commission: &Commission) -> Vec<RawFd> {
     kept
 }
 
-fn spec(commission: Commission) -> Result<Spec, String> {
-    let open = |path: Text| {
-        let path = PathBuf::from(path.0);
+fn assignment(Start { spec, launch }: Start) -> Result<Assignment, String> {
+    let open = |path: &Text| {
+        let path = Path::new(&path.0);
         let why = |error| format!("cannot write the report {}: {}", path.display(), plain(&error));
-        File::create(&path).map(Sink::new).map_err(why)
+        File::create(path).map(Sink::new).map_err(why)
     };
-    let Commission { id, name, group, generation, argv, env, cwd, plan, .. } = commission;
-    Ok(Spec {
-        id,
-        name,
-        group: group
-            .map(|group| group.parse())
-            .transpose()
-            .map_err(|error: fullstop_store::StoreError| error.to_string())?,
-        group_generations: commission.group_generations,
-        generation,
-        argv: argv.into_iter().map(|text| text.0).collect(),
-        env: env.into_iter().map(|(key, value)| (key.0, value.0)).collect(),
-        cwd: cwd.map(|text| text.0),
-        plan,
-        cage: commission.cage,
-        on_host_exit: commission.on_host_exit,
-        report: commission.report.map(open).transpose()?,
-        store: Some(commission.store.0.into()),
-        ground: commission.ground,
-        streams: commission.streams,
-        secrets: commission.secrets,
-        loudness: Loudness::Quiet,
-    })
+    let report = spec.report.as_ref().map(open).transpose()?;
+    Ok(Assignment { spec, launch, report, loudness: Loudness::Quiet })
 }

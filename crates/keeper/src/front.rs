@@ -6,12 +6,12 @@
 //! guard is forked, and this process stays in front of it: it passes signals on,
 //! reaps strangers, and ends as the guard does.
 
+use crate::assignment::{Assignment, stops_with_parent};
 use crate::directory::leave_callers_directory;
 use crate::ending::{Ending, FAILED};
 use crate::guard::{Post, guard};
 use crate::name;
 use crate::sink::Sink;
-use crate::spec::Spec;
 use crate::terminal::Terminal;
 use fullstop_cage::cannot;
 use fullstop_cage::linux::{
@@ -26,8 +26,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// Runs a command to its proven end. To be called while there is one thread.
-pub fn run(mut spec: Spec) -> Ending {
-    match enter(&mut spec) {
+pub fn run(mut assigned: Assignment) -> Ending {
+    match enter(&mut assigned) {
         Ok(ending) => ending,
         Err(why) => {
             say!("{why}");
@@ -40,14 +40,14 @@ pub fn run(mut spec: Spec) -> Ending {
 pub(crate) const HEAR_SIGNALS: &str = "hear signals (signalfd)";
 pub(crate) const WATCH_HOST: &str = "watch the host (pidfd)";
 
-fn enter(spec: &mut Spec) -> Result<Ending, String> {
+fn enter(assigned: &mut Assignment) -> Result<Ending, String> {
     let terminal = Terminal::find();
     let heard = heard_signals();
     let mask = hold(&heard);
     shield();
     let parent = Origin::get().parent();
     let mut hosts = Vec::new();
-    if spec.on_host_exit.stops(terminal.is_some(), parent) {
+    if stops_with_parent(assigned.spec.on_host_exit, terminal.is_some(), parent) {
         hosts.extend(watch_parent(parent).map_err(cannot(WATCH_HOST))?);
     }
     let own = getpid().as_raw_pid();
@@ -61,7 +61,7 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
                     signals: Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?,
                     terminal,
                 }
-                .stand(spec));
+                .stand(assigned));
             }
             Fork::Child => hosts.extend(watch_parent(own).map_err(cannot(WATCH_HOST))?),
         }
@@ -69,7 +69,7 @@ fn enter(spec: &mut Spec) -> Result<Ending, String> {
     name::take(name::GUARD, None);
     let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;
     let post = Post { mask, signals, terminal, hosts, host: None };
-    guard(spec, post)
+    guard(assigned, post)
 }
 
 /// Everything a sender may mean for the command, except what was ignored at the
@@ -108,8 +108,8 @@ struct Front {
 }
 
 impl Front {
-    fn stand(&self, spec: &Spec) -> Ending {
-        self.let_go(spec);
+    fn stand(&self, assigned: &Assignment) -> Ending {
+        self.let_go(assigned);
         loop {
             let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
             let _ = poll(&mut fds, None);
@@ -129,12 +129,12 @@ impl Front {
     }
 
     /// The guard writes the report and shows what is to be shown.
-    fn let_go(&self, spec: &Spec) {
+    fn let_go(&self, assigned: &Assignment) {
         null_over(&[0, 1, 2]);
         let mut keep = vec![self.signals.as_fd().as_raw_fd()];
         keep.extend(self.guard.pidfd().map(|fd| fd.as_raw_fd()));
         keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
-        keep.extend(spec.report.as_ref().map(Sink::descriptor));
+        keep.extend(assigned.report.as_ref().map(Sink::descriptor));
         close_all_but(&keep);
         if self.terminal.is_none() {
             leave_callers_directory();

@@ -6,15 +6,15 @@
 
 mod restore;
 
-use crate::spec::{Ground, Spec};
+use crate::assignment::Assignment;
 use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify, now};
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
 use fullstop_core::report::{CageKind, Report, Taken};
 use fullstop_core::words::{Moment, Reason, Stream};
-use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, VERSION, What};
+use fullstop_protocol::Placement;
+use fullstop_store::format::{Event, Format as _, Kin, Phase, RecordFile, SpecFile, What};
 use fullstop_store::{Log, MemberFile, Result, RunDir, Store, StoreError, World};
-use std::ffi::{OsStr, OsString};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -46,17 +46,20 @@ impl Ledger {
     /// Makes the run's directory and writes down what was asked for.
     pub fn open(
         store: &Store,
-        spec: &Spec,
+        assigned: &Assignment,
         blueprint: &Blueprint,
         started_at: u64,
     ) -> Result<Ledger> {
-        let run =
-            if spec.generation == 1 { store.create(&spec.id) } else { store.reclaim(&spec.id) }?;
-        if run.generation_before() + 1 != spec.generation {
+        let run = if assigned.launch.generation == 1 {
+            store.create(&assigned.launch.id)
+        } else {
+            store.reclaim(&assigned.launch.id)
+        }?;
+        if run.generation_before() + 1 != assigned.launch.generation {
             run.abandon();
-            return Err(StoreError::Live { path: store.run_path(&spec.id) });
+            return Err(StoreError::Live { path: store.run_path(&assigned.launch.id) });
         }
-        let mut file = spec_file(spec, started_at);
+        let mut file = spec_file(assigned, started_at);
         file.cgroup = blueprint.cgroup().map(ToOwned::to_owned);
         file.kin = if file.cgroup.is_none() { kin_of(own_pid()) } else { None };
         file.lock = run.lock_inode();
@@ -64,7 +67,7 @@ impl Ledger {
             run.abandon();
             return Err(error);
         }
-        let names = restore::Names::of(&file);
+        let names = restore::Names::new();
         let record = RecordFile::first(file);
         let members = MemberFile::new(&record.id, record.generation);
         let mut ledger = Ledger {
@@ -79,7 +82,7 @@ impl Ledger {
         };
         // Whoever stands in front of a run is told how it ended, record or not, and has
         // no time for this now.
-        if spec.ground != Ground::Front
+        if assigned.launch.placement != Placement::Foreground
             && let Err(error) = ledger.take_room()
         {
             ledger.abandon();
@@ -99,11 +102,11 @@ impl Ledger {
 
     /// Listens for orders, and joins the group: from here on the run can be stopped
     /// by others, and only now it may be born.
-    pub fn listen(&mut self, spec: &Spec) -> Result<OwnedFd> {
+    pub fn listen(&mut self, assigned: &Assignment) -> Result<OwnedFd> {
         let socket = self.run.listen()?;
-        match (&spec.group, &spec.group_generations) {
-            (Some(group), Some(seen)) => self.run.join_as_asked(group, seen)?,
-            (Some(group), None) => self.run.join(group)?,
+        match (assigned.group()?, &assigned.launch.group_generations) {
+            (Some(group), Some(seen)) => self.run.join_as_asked(&group, seen)?,
+            (Some(group), None) => self.run.join(&group)?,
             (None, _) => {}
         }
         Ok(socket)
@@ -230,12 +233,12 @@ impl Ledger {
     }
 
     /// Ended, stuck or released. Returns what could not be written.
-    pub fn report(&mut self, spec: &Spec, report: &Report) -> Option<String> {
+    pub fn report(&mut self, assigned: &Assignment, report: &Report) -> Option<String> {
         self.note_end(report);
         let mut written = self.write_end();
         if written.as_ref().is_err_and(StoreError::is_missing) {
             // The directory was removed since it was last looked for.
-            written = self.restore(spec, false, None).and_then(|_| self.write_end());
+            written = self.restore(assigned, false, None).and_then(|_| self.write_end());
         }
         written.err().map(|error| error.to_string())
     }
@@ -302,41 +305,19 @@ impl Ledger {
 }
 
 /// As far as the run itself tells, without its place: cgroup, kin and lock.
-fn spec_file(spec: &Spec, started_at: u64) -> SpecFile {
+fn spec_file(assigned: &Assignment, started_at: u64) -> SpecFile {
     SpecFile {
-        version: VERSION,
-        id: spec.id.clone(),
-        name: spec.name.clone(),
-        group: spec.group.as_ref().map(ToString::to_string),
-        generation: spec.generation,
-        argv: spec.argv.iter().cloned().map(Into::into).collect(),
-        env: spec
-            .env
-            .iter()
-            .map(|(key, value)| (key.clone().into(), value.clone().into()))
-            .collect(),
-        cwd: working_directory(spec).map(Into::into),
-        plan: spec.plan.clone(),
-        cage: spec.cage,
+        version: SpecFile::VERSION,
+        id: assigned.launch.id.clone(),
+        generation: assigned.launch.generation,
         cgroup: None,
         kin: None,
         lock: None,
         world: World::here().clone(),
         started_at,
-        streams: spec.streams.clone(),
-        secrets: spec
-            .secrets
-            .iter()
-            .map(|secret| (secret.name.clone(), secret.path.clone()))
-            .collect(),
+        spec: assigned.spec.clone(),
+        unknown: None,
     }
-}
-
-/// Whoever restarts the run may stand elsewhere.
-fn working_directory(spec: &Spec) -> Option<OsString> {
-    let given = spec.cwd.clone();
-    let absolute = std::path::absolute(given.as_deref().unwrap_or(OsStr::new(".")));
-    absolute.map(OsString::from).ok().or(given)
 }
 
 /// Where a guard stands: its orphans end up with somebody above it.

@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod say;
+mod assignment;
 mod backlog;
 mod capture;
 pub mod commission;
@@ -22,19 +23,16 @@ mod living;
 pub mod name;
 mod notes;
 mod screen;
-mod secret;
 mod sink;
-mod spec;
 pub mod sweep;
 mod terminal;
 mod unshown;
 
+pub use assignment::{Assignment, Loudness, stops_with_parent};
 pub use ending::Ending;
 pub use fresh_id::fresh_id;
 pub use front::run;
 pub use living::name_living;
-pub use secret::wipe;
 pub use sink::Sink;
-pub use spec::{Ground, HostPolicy, Loudness, Secret, Spec};
 pub use terminal::{LEAVE_OTHER_SCREEN, SANE};
 pub use unshown::name_unshown;

@@ -1,7 +1,7 @@
 //! What happened to a run, gathered for its report.
 
+use crate::assignment::Assignment;
 use crate::ledger::unix_ms;
-use crate::spec::Spec;
 use fullstop_cage::Round;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::{Leader, State};
@@ -53,7 +53,7 @@ impl Notes {
         self.steps.push(Taken { step, at_ms: self.ms_until(at), alive, signalled });
     }
 
-    pub fn report(&self, spec: &Spec, state: &State) -> Report {
+    pub fn report(&self, assigned: &Assignment, state: &State) -> Report {
         let (verdict, proof) = match state {
             State::Ended { proof, .. } => (Verdict::Ended, Some(*proof)),
             State::Released { .. } => (Verdict::Released, None),
@@ -61,10 +61,10 @@ impl Notes {
         };
         Report {
             version: VERSION,
-            id: spec.id.clone(),
-            name: spec.name.clone(),
-            generation: spec.generation,
-            command: spec.shown_command(),
+            id: assigned.launch.id.clone(),
+            name: assigned.spec.name.clone(),
+            generation: assigned.launch.generation,
+            command: assigned.spec.shown_command(),
             cage: self.cage,
             state: verdict,
             reason: state.reason().unwrap_or(Reason::Exited),

@@ -4,7 +4,7 @@
 //! its keeper: it is fed in slices, and what has no time now waits.
 
 use fullstop_cage::linux::now;
-use fullstop_store::Size;
+use fullstop_protocol::Size;
 use std::fmt::Write as _;
 use std::num::NonZeroU16;
 use std::time::Duration;

@@ -14,8 +14,8 @@ pub use passing::{
     MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,
 };
 
+use crate::assignment::MARKER;
 use crate::ledger::unix_ms;
-use crate::spec::MARKER;
 use by_tag::{end_unread, kill_all, why_not_killed};
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, inside, last_born, members, now};
 use fullstop_core::id::Id;

@@ -1,10 +1,9 @@
 //! Small files in a held directory: whole or not at all.
 
 use crate::error::{Result, StoreError};
-use crate::format::VERSION;
+use crate::format::Format;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -147,7 +146,7 @@ impl Dir {
 
     /// Reads a file with a version in it. A later one may mean other things by the
     /// same names, so it is not looked into.
-    pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+    pub fn read<T: Format>(&self, name: &str) -> Result<T> {
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,
@@ -171,10 +170,10 @@ impl Dir {
             strange(StoreError::Damaged { path: path(), why: error.to_string() })
         };
         let Versioned { version } = serde_json::from_slice(&text).map_err(damaged)?;
-        if version > VERSION {
+        if version > T::VERSION {
             return Err(StoreError::Newer { path: path(), version });
         }
-        serde_json::from_slice(&text).map_err(damaged)
+        T::parse(version, &text).map_err(damaged)
     }
 
     /// Whether whoever wrote it was cut short: what is whole ends with a line.

@@ -1,45 +1,43 @@
 //! What stands in the files of a run directory. The field names are stable.
 
-use crate::streams::Streams;
-use crate::text::Text;
+mod v1;
+
 use crate::world::World;
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
 use fullstop_core::ladder::Step;
-use fullstop_core::machine::{Plan, State};
-use fullstop_core::report::{CageKind, Report, Verdict, Wanted};
+use fullstop_core::machine::State;
+use fullstop_core::report::{CageKind, Report, Verdict};
 use fullstop_core::words::{Moment, Reason, Stream};
+use fullstop_protocol::{Labels, Spec, SpecError, read_around_spec};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Raised when a field changes its meaning; new fields do not raise it.
-pub const VERSION: u32 = 1;
+/// A file that carries its version.
+pub trait Format: Sized {
+    /// The latest version that is understood, which is the one that is written.
+    const VERSION: u32;
 
-/// `spec.json`: what was asked for. It holds the whole environment, for a restart;
-/// only its owner can read it.
+    /// Reads a file of this version, or of an earlier one.
+    fn parse(version: u32, json: &[u8]) -> serde_json::Result<Self>;
+}
+
+/// `spec.json`: what was asked for, and what is known of a generation before it is born. It
+/// holds the whole environment, for a restart; only its owner can read it.
 ///
 /// ```
-/// use fullstop_store::format::SpecFile;
+/// use fullstop_store::format::{Format as _, SpecFile};
 ///
-/// let text = include_str!("../tests/fixtures/v1/spec.json");
-/// let spec: SpecFile = serde_json::from_str(text)?;
-/// assert_eq!(spec.name.as_deref(), Some("research"));
+/// let json = include_bytes!("../tests/fixtures/v2/spec.json");
+/// let file = SpecFile::parse(2, json)?;
+/// assert_eq!(file.spec.name.as_deref(), Some("research"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecFile {
     pub version: u32,
     pub id: Id,
-    #[serde(default)]
-    pub name: Option<String>,
-    #[serde(default)]
-    pub group: Option<String>,
     pub generation: u32,
-    pub argv: Vec<Text>,
-    pub env: Vec<(Text, Text)>,
-    pub cwd: Option<Text>,
-    pub plan: Plan,
-    pub cage: Wanted,
     /// Where the cgroup will be, if one can be had: it is written down before it is
     /// made, so that a sweep can find it whatever happens in between.
     pub cgroup: Option<PathBuf>,
@@ -52,12 +50,34 @@ pub struct SpecFile {
     pub world: World,
     /// Milliseconds since 1970.
     pub started_at: u64,
-    /// What its streams are made of.
-    #[serde(default)]
-    pub streams: Streams,
-    /// Names of secrets, and the files they come from; never what is in them.
-    #[serde(default)]
-    pub secrets: Vec<(Text, Text)>,
+    pub spec: Spec,
+    /// A field of the spec that a later fullstop has written and this one does not know.
+    #[serde(skip)]
+    pub unknown: Option<String>,
+}
+
+impl SpecFile {
+    /// The spec, to be run again; an error, if this version would drop something of it.
+    pub fn whole_spec(self) -> std::result::Result<Spec, SpecError> {
+        match self.unknown {
+            Some(field) => Err(SpecError::Unsupported { field }),
+            None => self.spec.check_supported().map(|()| self.spec),
+        }
+    }
+}
+
+impl Format for SpecFile {
+    const VERSION: u32 = 2;
+
+    fn parse(version: u32, json: &[u8]) -> serde_json::Result<SpecFile> {
+        match version {
+            1 => serde_json::from_slice::<v1::SpecFile>(json).map(Into::into),
+            _ => {
+                let (file, unknown) = read_around_spec(json, "spec.")?;
+                Ok(SpecFile { unknown, ..file })
+            }
+        }
+    }
 }
 
 /// Where the members of a cage without a cgroup stand.
@@ -98,6 +118,8 @@ pub struct RecordFile {
     pub name: Option<String>,
     #[serde(default)]
     pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     pub generation: u32,
     pub command: Vec<String>,
     pub state: Phase,
@@ -127,28 +149,37 @@ pub struct RecordFile {
     pub report: Option<Report>,
 }
 
+impl Format for RecordFile {
+    const VERSION: u32 = 1;
+
+    fn parse(_: u32, json: &[u8]) -> serde_json::Result<RecordFile> {
+        serde_json::from_slice(json)
+    }
+}
+
 impl RecordFile {
     /// As far as the spec tells, before anything has happened.
-    pub fn first(spec: SpecFile) -> RecordFile {
+    pub fn first(file: SpecFile) -> RecordFile {
         RecordFile {
-            version: VERSION,
-            id: spec.id,
-            name: spec.name,
-            group: spec.group,
-            generation: spec.generation,
-            command: spec.argv.iter().map(|word| word.0.to_string_lossy().into_owned()).collect(),
+            version: RecordFile::VERSION,
+            id: file.id,
+            generation: file.generation,
+            command: file.spec.shown_command(),
+            name: file.spec.name,
+            group: file.spec.group,
+            labels: file.spec.labels,
             state: Phase::Starting,
-            cage: if spec.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree },
-            cgroup: spec.cgroup,
-            kin: spec.kin,
-            world: spec.world,
+            cage: if file.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree },
+            cgroup: file.cgroup,
+            kin: file.kin,
+            world: file.world,
             keeper: None,
             guard: None,
             leader: None,
             census: Vec::new(),
             has_members_file: false,
-            started_at: spec.started_at,
-            lock: spec.lock,
+            started_at: file.started_at,
+            lock: file.lock,
             report: None,
         }
     }

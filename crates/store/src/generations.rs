@@ -8,11 +8,10 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::{RecordFile, SpecFile};
+use crate::format::{Format, RecordFile, SpecFile};
 use crate::rundir::{RECORD, SPEC};
 use rustix::fs::{AtFlags, linkat, renameat};
 use rustix::io::Errno;
-use serde::de::DeserializeOwned;
 
 const OLD_SPEC: &str = "spec.json.old";
 const OLD_RECORD: &str = "record.json.old";
@@ -28,7 +27,7 @@ pub(crate) fn begin(dir: &Dir, spec: &SpecFile) -> Result<()> {
 /// Puts back the generation before, after one that never began.
 pub(crate) fn undo(dir: &Dir, before: u32) {
     let is_before = |old: RecordFile| old.generation == before;
-    if dir.read(OLD_RECORD).is_ok_and(is_before) {
+    if dir.read::<RecordFile>(OLD_RECORD).is_ok_and(is_before) {
         let _ = renameat(&dir.fd, OLD_RECORD, &dir.fd, RECORD);
     }
     settle(dir);
@@ -57,7 +56,7 @@ pub(crate) fn forget(dir: &Dir) {
 
 /// What the generation that the record tells of was asked to do.
 pub(crate) fn read_spec(dir: &Dir) -> Result<SpecFile> {
-    let spec = dir.read(SPEC)?;
+    let spec: SpecFile = dir.read(SPEC)?;
     if fits_old_spec(dir)? { dir.read(OLD_SPEC) } else { Ok(spec) }
 }
 
@@ -69,7 +68,7 @@ fn fits_old_spec(dir: &Dir) -> Result<bool> {
     Ok(record.is_some_and(|record| record.generation == old.generation))
 }
 
-fn read_if_there<T: DeserializeOwned>(dir: &Dir, name: &str) -> Result<Option<T>> {
+fn read_if_there<T: Format>(dir: &Dir, name: &str) -> Result<Option<T>> {
     match dir.read(name) {
         Err(error) if error.is_missing() => Ok(None),
         read => read.map(Some),

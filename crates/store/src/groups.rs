@@ -10,9 +10,10 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::mark::{AskedGroup, GROUPS, GroupGenerations, Mark, tidy};
+use crate::mark::{AskedGroup, GROUPS, Mark, tidy};
 use crate::rundir::RunDir;
 use fullstop_core::id::Id;
+use fullstop_protocol::GroupGenerations;
 use rustix::fs::{AtFlags, linkat, unlinkat};
 use rustix::io::Errno;
 use std::fmt;

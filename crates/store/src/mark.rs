@@ -14,10 +14,9 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::VERSION;
+use fullstop_protocol::GroupGenerations;
 use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, fstat, linkat, renameat, statat};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,13 +25,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) const GROUPS: &str = "groups";
 const OPEN: &str = ".open";
 const CLOSED: &str = ".closed";
+/// The version of a mark.
+const VERSION: u32 = 1;
 /// What a mark is called while it is written.
 const NEW: &str = ".new-";
-
-/// The generations of a group and of all groups above it, as they were when a start was
-/// asked for. They hold for that start alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupGenerations(pub(crate) Vec<String>);
 
 /// What a start has seen of its groups when it was asked for. While this is kept, a prune leaves
 /// the groups as they are: nothing could tell the start whether a group that was forgotten had

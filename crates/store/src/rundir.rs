@@ -10,12 +10,12 @@ use crate::format::{Event, Phase, RecordFile, SpecFile};
 use crate::generations;
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
-use crate::mark::GroupGenerations;
 use crate::members::{self, KnownMembers, MEMBERS, MemberFile};
 use crate::name_index::{self, Entry};
 use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
+use fullstop_protocol::GroupGenerations;
 use rustix::fs::{AtFlags, FileType, OFlags, fstat, linkat, statat};
 use rustix::io::Errno;
 use rustix::net::{
@@ -207,7 +207,7 @@ impl RunDir {
 
     /// Lists the run under its name, if it has one.
     fn list_name(&self, spec: &SpecFile) -> Result<()> {
-        let Some(name) = &spec.name else { return Ok(()) };
+        let Some(name) = &spec.spec.name else { return Ok(()) };
         let entry = Entry::new(&self.id, spec.started_at);
         match &self.before {
             None => name_index::add(&self.root, name, &entry)?,

@@ -1,11 +1,10 @@
 //! What is said over a run's control socket: one JSON value a line, both ways.
 
 use crate::format::Phase;
-use crate::streams::Size;
-use crate::text::Text;
 use fullstop_core::id::Id;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
+use fullstop_protocol::{Size, Text};
 use serde::{Deserialize, Serialize};
 
 /// An order to a keeper. One that names a generation is refused by its successor.

@@ -5,7 +5,7 @@ use crate::grammar::Command;
 use crate::since::Since;
 pub use fullstop::{Agent, Ready};
 use fullstop::{
-    Fit, HostPolicy, Key, Ladder, Loudness, OnExit, Signal, Size, Stdin, Stream, Wanted,
+    Fit, HostPolicy, Key, Labels, Ladder, Loudness, OnExit, Signal, Size, Stdin, Stream, Wanted,
 };
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -62,7 +62,8 @@ pub struct RunOptions {
     /// Names of variables, and the files whose content they lead to.
     pub secrets: Vec<(String, OsString)>,
     pub on_exit: OnExit,
-    pub on_host_exit: HostPolicy,
+    pub on_host_exit: Option<HostPolicy>,
+    pub labels: Labels,
     pub cage: Wanted,
     pub cwd: Option<OsString>,
     pub env: Vec<EnvChange>,
@@ -120,6 +121,7 @@ pub struct SendOptions {
 pub struct PsOptions {
     pub all: bool,
     pub group: Option<String>,
+    pub labels: Labels,
     pub form: Form,
     pub watch: bool,
 }
@@ -196,6 +198,7 @@ pub enum Which {
     Ids(Vec<String>),
     All,
     Group(String),
+    Labels(Labels),
 }
 
 #[derive(Debug)]

@@ -29,7 +29,7 @@ pub fn run(mut words: Words<'_>) -> Read<Call> {
 
 pub fn start(mut words: Words<'_>) -> Read<Call> {
     // Whoever asks for a run in the background may go; the run was meant to stay.
-    let mut run = RunOptions { on_host_exit: HostPolicy::Ignore, ..RunOptions::default() };
+    let mut run = RunOptions { on_host_exit: Some(HostPolicy::Ignore), ..RunOptions::default() };
     let (mut ready, mut timeout, mut keep_fds, mut json) = (None, None, Vec::new(), false);
     while let Some(option) = words.next()? {
         match option.long {
@@ -67,8 +67,8 @@ fn common(words: &mut Words<'_>, option: &Opt, options: &mut RunOptions) -> Read
         }
         "on-host-exit" => {
             options.on_host_exit = match words.word(option)? {
-                "ignore" => HostPolicy::Ignore,
-                _ => HostPolicy::Stop,
+                "ignore" => Some(HostPolicy::Ignore),
+                _ => Some(HostPolicy::Stop),
             }
         }
         "cage" => {
@@ -84,6 +84,7 @@ fn common(words: &mut Words<'_>, option: &Opt, options: &mut RunOptions) -> Read
         "clear-env" => options.clear_env = true,
         "name" => options.name = Some(words.text(option)?),
         "group" => options.group = Some(words.text(option)?),
+        "label" => words.label(option, &mut options.labels)?,
         "report" => options.report = Some(words.value()?),
         _ if streams(words, option, options)? => {}
         _ => return words.unknown(option),

@@ -4,7 +4,7 @@ use super::UsageError;
 use super::bytes;
 use crate::detach::Keys;
 use crate::grammar::{Command, HELP, Kind, Operand, Opt};
-use fullstop::duration;
+use fullstop::{LabelError, Labels, duration};
 use lexopt::{Arg, Parser};
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -115,6 +115,14 @@ impl<'p> Words<'p> {
 
     pub fn text(&mut self, option: &Opt) -> Read<String> {
         utf8(self.value()?, &format!("--{}", option.long))
+    }
+
+    /// One label more.
+    pub fn label(&mut self, option: &Opt, labels: &mut Labels) -> Read<()> {
+        let text = self.text(option)?;
+        let pair = text.split_once('=').ok_or_else(|| LabelError::NoValue(text.clone()));
+        let added = pair.and_then(|(key, value)| labels.insert(key, value));
+        added.or_else(|error| wrong(format!("--{}: {error}", option.long)))
     }
 
     pub fn time(&mut self, option: &Opt) -> Read<Duration> {

@@ -42,6 +42,7 @@ or QUIT sent to it stop the whole tree; when it returns, nothing is left.",
             options: &[
                 NAME,
                 GROUP,
+                LABEL,
                 REPORT.more(" (- is stdout)"),
                 Opt::flag("quiet", "say nothing but errors").short('q'),
                 Opt::flag("verbose", "say each step").short('v'),
@@ -86,7 +87,7 @@ COMMAND goes on until it exits or is stopped.",
         Section { heading: TERMINAL, options: &[PTY, SIZE] },
         Section { heading: INPUT, options: &[STDIN, SECRET_FD, KEEP_FD] },
         ENVIRONMENT,
-        Section { heading: "Telling", options: &[NAME, GROUP, REPORT, super::table::JSON] },
+        Section { heading: "Telling", options: &[NAME, GROUP, LABEL, REPORT, super::table::JSON] },
     ],
     ..BARE
 };
@@ -157,7 +158,7 @@ const SECRET_FD: Opt =
         .more(" on a descriptor, whose number is in the variable NAME")
         .repeats();
 const KEEP_FD: Opt = Opt::with("keep-fd", "N", Kind::Number, "leave this descriptor open for it")
-    .more("; all others of yours from 3 on are closed. A restart gets none")
+    .more("; all others of yours from 3 on are closed. Such a run cannot be restarted")
     .repeats();
 
 const ENVIRONMENT: Section = Section {
@@ -174,4 +175,6 @@ const ENVIRONMENT: Section = Section {
 
 const NAME: Opt = Opt::with("name", "N", Kind::Text, "a name for the run");
 const GROUP: Opt = Opt::with("group", "G", Kind::Group, "join this group: plan/research");
+const LABEL: Opt =
+    Opt::with("label", "K=V", Kind::Assignment, "a label, to find it among others").repeats();
 const REPORT: Opt = Opt::with("report", "FILE", Kind::File, "write a JSON report there at the end");

@@ -72,6 +72,7 @@ static PS: Command = Command {
             options: &[
                 Opt::flag("all", "those that have ended, too").short('a'),
                 Opt::with("group", "G", Kind::Group, "only those of this group"),
+                Opt::with("label", "K=V", Kind::Assignment, "only those with this label").repeats(),
             ],
         },
         Section {
@@ -182,6 +183,7 @@ const STOP_SECTIONS: &[Section] = &[
         options: &[
             Opt::flag("all", "every run there is"),
             Opt::with("group", "G", Kind::Group, "every run of this group"),
+            Opt::with("label", "K=V", Kind::Assignment, "every run with this label").repeats(),
         ],
     },
     Section {

@@ -6,13 +6,11 @@ use crate::host::Recruit;
 use crate::offload::offload;
 use crate::run::Run;
 use crate::runs::Runs;
-use crate::secret::{self, SecretFile};
+use crate::secret;
 use fullstop_core::id::Id;
-use fullstop_core::machine::Plan;
-use fullstop_keeper::commission::Commission;
-use fullstop_keeper::{Ending, Ground, HostPolicy, Loudness, Secret, Sink, Spec, fresh_id};
-use fullstop_store::{AskedGroup, GroupName, Reply, Stdin, Store, Streams, Tag};
-use std::ffi::OsString;
+use fullstop_keeper::{Assignment, Ending, Loudness, Sink, fresh_id};
+use fullstop_protocol::{Host, HostPolicy, Launch, Placement, Sealed, Spec, Start, Stdin, Text};
+use fullstop_store::{AskedGroup, GroupName, Reply, Store, Tag};
 use std::io::{IsTerminal as _, stdin};
 
 const CLOSES_TERMINAL: &str = "this ladder writes or closes stdin, and a terminal is not ours to \
@@ -22,133 +20,119 @@ impl Command {
     /// Runs it beside this program, which it shares stdout and stderr with. It is
     /// stopped when this program dies, unless told otherwise.
     pub async fn spawn(self) -> Result<Run> {
-        self.begin(Ground::Aside).await
+        self.begin(Placement::Beside).await
     }
 
     /// Runs it in the background, with logs in its directory. It lives on when this
     /// program dies, unless told otherwise.
     pub async fn start(mut self) -> Result<Run> {
-        if self.on_host_exit == HostPolicy::Guess {
-            self.on_host_exit = HostPolicy::Ignore;
-        }
-        self.begin(Ground::Back).await
+        self.spec.on_host_exit.get_or_insert(HostPolicy::Ignore);
+        self.begin(Placement::Background).await
     }
 
     /// Runs it on a terminal of its own, and keeps what it writes for the window that this
     /// program is about to open. For the command `fullstop`; not stable.
     #[doc(hidden)]
     pub async fn start_for_window(self) -> Result<Run> {
-        self.begin(Ground::Window).await
+        self.begin(Placement::Window).await
     }
 
-    async fn begin(self, ground: Ground) -> Result<Run> {
-        let mut runs = self.runs.clone().map_or_else(Runs::open, Ok)?;
+    async fn begin(mut self, placement: Placement) -> Result<Run> {
+        let mut runs = self.runs.take().map_or_else(Runs::open, Ok)?;
         if let Some(keeper) = &self.keeper {
             runs = runs.with_keeper(keeper);
         }
         // Before anything is begun.
         runs.keeper()?;
         self.check_descriptors()?;
-        let (plan, streams) = self.fit_for(ground)?;
+        let mut spec = self.into_spec(placement)?;
         // Kept until it is born.
-        let asked = ask(self.group.as_ref(), runs.store())?;
-        let secrets = read_secrets(self.secrets).await?;
-        let env = without(self.env, &secrets);
-        let id = fresh_id();
-        let recruit = Recruit::spawn(&runs.keeper()?, &Tag::new(&id, runs.path()))?;
-        let commission = Commission {
-            id,
-            generation: 1,
-            plan,
-            name: self.name,
-            group: self.group.map(|group| group.to_string()),
+        let asked = ask(&spec, runs.store())?;
+        let secrets = read_secrets(&spec).await?;
+        spec.hide_secret_names();
+        let host = fullstop_cage::linux::identify(own_pid()).map(|process| Host { process });
+        let launch = Launch {
+            host,
+            state_dir: Some(Text(runs.path().as_os_str().to_owned())),
             group_generations: asked.as_ref().map(|asked| asked.generations.clone()),
-            argv: self.argv.into_iter().map(Into::into).collect(),
-            env: env.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
-            cwd: self.cwd.map(Into::into),
-            cage: self.cage,
-            on_host_exit: self.on_host_exit,
-            report: self.report.map(|path| path.into_os_string().into()),
-            store: runs.path().as_os_str().to_owned().into(),
-            ground,
-            streams,
             secrets,
-            keep_fds: self.keep_fds,
+            ..Launch::new(fresh_id(), placement)
         };
-        commission_run(&runs, recruit, commission).await
+        let recruit = Recruit::spawn(&runs.keeper()?, &Tag::new(&launch.id, runs.path()))?;
+        begin_run(&runs, recruit, Start { spec, launch }).await
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.
     /// To be called while there is one thread. Returns how to end.
-    pub fn run_here(self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
-        let (plan, streams) = self.fit_for(Ground::Front)?;
-        if plan.ladder.needs_stdin() && streams.stdin == Stdin::Inherit && stdin().is_terminal() {
+    pub fn run_here(mut self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
+        let runs = self.runs.take();
+        let mut spec = self.into_spec(Placement::Foreground)?;
+        if spec.ladder.needs_stdin() && spec.stdin == Stdin::Inherit && stdin().is_terminal() {
             return Err(Error::Unfit(CLOSES_TERMINAL.to_owned()));
         }
-        let asked = match (&self.group, &self.runs) {
+        let asked = match (&spec.group, &runs) {
             (None, _) => None,
-            (group, Some(runs)) => ask(group.as_ref(), runs.store())?,
-            (group, None) => ask(group.as_ref(), &Store::open()?)?,
+            (_, Some(runs)) => ask(&spec, runs.store())?,
+            (_, None) => ask(&spec, &Store::open()?)?,
         };
-        let secrets = self.secrets.iter().map(SecretFile::read).collect::<Result<Vec<_>>>()?;
-        Ok(fullstop_keeper::run(Spec {
-            id: fresh_id(),
-            name: self.name,
-            group: self.group,
+        let secrets = spec.secrets.iter().map(secret::read).collect::<Result<Vec<_>>>()?;
+        spec.hide_secret_names();
+        let launch = Launch {
+            state_dir: runs.map(|runs| Text(runs.path().as_os_str().to_owned())),
             // The guard keeps no descriptor but its own: it joins in a moment, or is refused.
             group_generations: asked.map(|asked| asked.generations),
-            generation: 1,
-            argv: self.argv,
-            env: without(self.env, &secrets),
-            cwd: self.cwd,
-            plan,
-            cage: self.cage,
-            on_host_exit: self.on_host_exit,
-            report,
-            store: self.runs.map(|runs| runs.path().to_owned()),
-            ground: Ground::Front,
-            streams,
             secrets,
-            loudness,
-        }))
+            ..Launch::new(fresh_id(), Placement::Foreground)
+        };
+        Ok(fullstop_keeper::run(Assignment { spec, launch, report, loudness }))
     }
 
-    /// What it comes to on this ground, before anything is begun or read.
-    fn fit_for(&self, ground: Ground) -> Result<(Plan, Streams)> {
-        check_name(self.name.as_deref())?;
-        secret::check(&self.secrets, &self.set)?;
-        Ok((self.plan()?, self.settled(ground)?))
+    /// What it comes to in this placement, before anything is begun or read.
+    fn into_spec(mut self, placement: Placement) -> Result<Spec> {
+        for (key, value) in std::mem::take(&mut self.labels) {
+            self.spec.labels.insert(key, value)?;
+        }
+        check_name(self.spec.name.as_deref())?;
+        secret::check(&self.spec.secrets, &self.set)?;
+        let mut spec = self.settled(placement)?;
+        // A restart may be asked for elsewhere.
+        let given = spec.cwd.take().unwrap_or_else(|| ".".into());
+        spec.cwd = Some(absolute(&given).unwrap_or(given));
+        let paths = spec.secrets.iter_mut().map(|secret| &mut secret.path).chain(&mut spec.report);
+        for path in paths {
+            *path = absolute(path).map_err(Error::io("find a file"))?;
+        }
+        Ok(spec)
     }
+}
+
+fn absolute(path: &Text) -> std::io::Result<Text> {
+    std::path::absolute(&path.0).map(|path| Text(path.into_os_string()))
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_pid()
 }
 
 /// What the group is now, before anything takes time: a start that comes to its birth late
 /// must notice that the group was closed since.
-pub(crate) fn ask(group: Option<&GroupName>, store: &Store) -> Result<Option<AskedGroup>> {
+pub(crate) fn ask(spec: &Spec, store: &Store) -> Result<Option<AskedGroup>> {
+    let group: Option<GroupName> = spec.group.as_deref().map(str::parse).transpose()?;
     Ok(group.map(|group| group.ask(store.root())).transpose()?)
 }
 
 /// They may be pipes, and whoever writes into those may take a while.
-async fn read_secrets(files: Vec<SecretFile>) -> Result<Vec<Secret>> {
-    if files.is_empty() {
+async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
+    if spec.secrets.is_empty() {
         return Ok(Vec::new());
     }
-    let read = move || files.iter().map(SecretFile::read).collect();
-    offload(read).await?
+    let files = spec.secrets.clone();
+    offload(move || files.iter().map(secret::read).collect()).await?
 }
 
-/// What was inherited under the name of a secret gives way to that.
-fn without(mut env: Vec<(OsString, OsString)>, secrets: &[Secret]) -> Vec<(OsString, OsString)> {
-    env.retain(|(key, _)| secrets.iter().all(|secret| secret.name.0 != *key));
-    env
-}
-
-/// Hands a commission to a keeper and waits until the command runs.
-pub(crate) async fn commission_run(
-    runs: &Runs,
-    recruit: Recruit,
-    commission: Commission,
-) -> Result<Run> {
-    let mut line = recruit.hand_over(commission).await?;
+/// Hands a start to a keeper and waits until the command runs.
+pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Result<Run> {
+    let mut line = recruit.hand_over(start).await?;
     let failed = |why: &str| Error::Failed { status: 125, why: why.to_owned() };
     match line.hear().await.map_err(Error::io("hear the keeper"))? {
         Some(Reply::Accepted { id, generation, .. }) => {

@@ -6,7 +6,8 @@ use crate::runs::Runs;
 use fullstop_core::ladder::Ladder;
 use fullstop_core::report::Wanted;
 use fullstop_core::words::OnExit;
-use fullstop_keeper::HostPolicy;
+use fullstop_protocol::{HostPolicy, Text};
+use fullstop_store::GroupName;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use std::time::Duration;
 impl Command {
     #[must_use]
     pub fn arg(mut self, word: impl Into<OsString>) -> Command {
-        self.argv.push(word.into());
+        self.spec.argv.push(Text(word.into()));
         self
     }
 
     #[must_use]
     pub fn args<I: IntoIterator<Item: Into<OsString>>>(mut self, words: I) -> Command {
-        self.argv.extend(words.into_iter().map(Into::into));
+        self.spec.argv.extend(words.into_iter().map(|word| Text(word.into())));
         self
     }
 
@@ -29,40 +30,48 @@ impl Command {
         let key = key.into();
         let mut command = self.env_remove(&key);
         command.set.push(key.clone());
-        command.env.push((key, value.into()));
+        command.spec.env.push((Text(key), Text(value.into())));
         command
     }
 
     #[must_use]
     pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Command {
-        self.env.retain(|(known, _)| known != key.as_ref());
+        self.spec.env.retain(|(known, _)| known.0 != key.as_ref());
         self.set.retain(|known| known != key.as_ref());
         self
     }
 
     #[must_use]
     pub fn env_clear(mut self) -> Command {
-        self.env.clear();
+        self.spec.env.clear();
         self.set.clear();
         self
     }
 
     #[must_use]
     pub fn current_dir(mut self, dir: impl Into<OsString>) -> Command {
-        self.cwd = Some(dir.into());
+        self.spec.cwd = Some(Text(dir.into()));
         self
     }
 
     /// A name by which it can be found, beside its id.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Command {
-        self.name = Some(name.into());
+        self.spec.name = Some(name.into());
+        self
+    }
+
+    /// A label by which it can be found, as others can that have it too. What is no label is
+    /// an error when the command is begun.
+    #[must_use]
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Command {
+        self.labels.push((key.into(), value.into()));
         self
     }
 
     /// Joins a group; it is not born if that is closed.
     pub fn group(mut self, name: &str) -> Result<Command> {
-        self.group = Some(name.parse()?);
+        self.spec.group = Some(name.parse::<GroupName>()?.to_string());
         Ok(self)
     }
 
@@ -89,34 +98,34 @@ impl Command {
     /// Stops it after this time.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Command {
-        self.timeout = Some(timeout);
+        self.spec.timeout = Some(timeout);
         self
     }
 
     /// What happens to the rest when the leader exits and others live.
     #[must_use]
     pub fn on_exit(mut self, on_exit: OnExit) -> Command {
-        self.on_exit = on_exit;
+        self.spec.on_exit = on_exit;
         self
     }
 
     /// What happens when this program dies.
     #[must_use]
     pub fn on_host_exit(mut self, policy: HostPolicy) -> Command {
-        self.on_host_exit = policy;
+        self.spec.on_host_exit = Some(policy);
         self
     }
 
     #[must_use]
     pub fn cage(mut self, cage: Wanted) -> Command {
-        self.cage = cage;
+        self.spec.cage = cage;
         self
     }
 
     /// Writes the report there as well.
     #[must_use]
     pub fn report(mut self, path: impl Into<PathBuf>) -> Command {
-        self.report = Some(path.into());
+        self.spec.report = Some(Text(path.into().into_os_string()));
         self
     }
 

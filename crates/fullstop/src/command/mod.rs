@@ -4,20 +4,14 @@ mod begin;
 mod build;
 mod streams;
 
-pub(crate) use begin::{ask, commission_run};
+pub(crate) use begin::{ask, begin_run};
 
 use crate::error::{Error, Result};
 use crate::runs::Runs;
-use crate::secret::SecretFile;
 use fullstop_core::ladder::Ladder;
-use fullstop_core::machine::Plan;
 use fullstop_core::preset;
-use fullstop_core::report::Wanted;
-use fullstop_core::words::OnExit;
-use fullstop_keeper::HostPolicy;
-use fullstop_store::GroupName;
+use fullstop_protocol::{Spec, Text};
 use std::ffi::OsString;
-use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use streams::Asked;
@@ -37,28 +31,17 @@ use streams::Asked;
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Command {
-    argv: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
+    /// What was said so far; ladder and streams are settled when it is begun.
+    spec: Spec,
     /// Which of the variables were set here, and not inherited.
     set: Vec<OsString>,
-    cwd: Option<OsString>,
-    name: Option<String>,
-    group: Option<GroupName>,
+    labels: Vec<(String, String)>,
     ladder: Option<Ladder>,
     grace: Option<Duration>,
     agent: Agent,
-    timeout: Option<Duration>,
-    no_output: Option<Duration>,
-    idle: Option<Duration>,
     streams: Asked,
-    secrets: Vec<SecretFile>,
-    keep_fds: Vec<RawFd>,
-    on_exit: OnExit,
-    on_host_exit: HostPolicy,
-    cage: Wanted,
-    report: Option<PathBuf>,
     runs: Option<Runs>,
     keeper: Option<PathBuf>,
 }
@@ -84,39 +67,18 @@ pub enum Agent {
 impl Command {
     /// A command with this program's environment and working directory.
     pub fn new(program: impl Into<OsString>) -> Command {
+        let variables = std::env::vars_os().map(|(name, value)| (Text(name), Text(value)));
         Command {
-            argv: vec![program.into()],
-            env: std::env::vars_os().collect(),
+            spec: Spec { env: variables.collect(), ..Spec::new(vec![Text(program.into())]) },
             set: Vec::new(),
-            cwd: None,
-            name: None,
-            group: None,
+            labels: Vec::new(),
             ladder: None,
             grace: None,
             agent: Agent::Auto,
-            timeout: None,
-            no_output: None,
-            idle: None,
             streams: Asked::default(),
-            secrets: Vec::new(),
-            keep_fds: Vec::new(),
-            on_exit: OnExit::Stop,
-            on_host_exit: HostPolicy::Guess,
-            cage: Wanted::Auto,
-            report: None,
             runs: None,
             keeper: None,
         }
-    }
-
-    fn plan(&self) -> Result<Plan> {
-        Ok(Plan {
-            ladder: self.whole_ladder()?,
-            on_exit: self.on_exit,
-            timeout: self.timeout,
-            no_output: self.no_output,
-            idle: self.idle,
-        })
     }
 
     /// The ladder this will be stopped by.
@@ -126,7 +88,7 @@ impl Command {
         }
         let preset = match &self.agent {
             Agent::None => None,
-            Agent::Auto => preset::for_command(&self.argv),
+            Agent::Auto => preset::for_command(&self.spec.argv),
             Agent::Named(name) => Some(preset::by_name(name).ok_or_else(|| {
                 let known = preset::names().join(", ");
                 Error::Unfit(format!("--agent: {name:?} is not known; known: {known}"))

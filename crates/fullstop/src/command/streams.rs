@@ -3,11 +3,9 @@
 
 use super::Command;
 use crate::error::{Error, Result};
-use crate::secret::SecretFile;
 use fullstop_cage::linux::is_inheritable;
 use fullstop_core::words::OnExit;
-use fullstop_keeper::Ground;
-use fullstop_store::{Drain, Fit, Output, Size, Stdin, Streams};
+use fullstop_protocol::{Drain, Fit, Output, Placement, SecretFile, Size, Spec, Stdin, Text};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +14,7 @@ use std::time::Duration;
 const LEAST_LOG: u64 = 64 << 10;
 
 /// What was said about the streams; nothing is what is usual where the run stands.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     stdin: Option<Stdin>,
     log: bool,
@@ -88,7 +86,7 @@ impl Command {
     /// Stops it when it has written nothing for so long. Its output must be captured.
     #[must_use]
     pub fn no_output_timeout(mut self, timeout: Duration) -> Command {
-        self.no_output = Some(timeout);
+        self.spec.no_output_timeout = Some(timeout);
         self
     }
 
@@ -96,7 +94,7 @@ impl Command {
     /// its output is not captured, the processor alone tells.
     #[must_use]
     pub fn idle_timeout(mut self, timeout: Duration) -> Command {
-        self.idle = Some(timeout);
+        self.spec.idle_timeout = Some(timeout);
         self
     }
 
@@ -105,22 +103,23 @@ impl Command {
     /// and in no record. The file is read when the run is begun, and may be a pipe.
     #[must_use]
     pub fn secret_fd(mut self, name: impl Into<String>, file: impl Into<PathBuf>) -> Command {
-        self.secrets.push(SecretFile { name: name.into(), path: file.into() });
+        let path = Text(file.into().into_os_string());
+        self.spec.secrets.push(SecretFile { name: name.into(), path, fd: None });
         self
     }
 
     /// Leaves this descriptor of this program's open for a command in the background, which
-    /// gets none but its stdio otherwise. It must not close on exec. A restart, which has
-    /// another host, gets none.
+    /// gets none but its stdio otherwise. It must not close on exec. Such a run
+    /// cannot be restarted: nobody could give it its descriptors again.
     #[must_use]
     pub fn keep_fd(mut self, fd: RawFd) -> Command {
-        self.keep_fds.push(fd);
+        self.spec.keep_fds.push(fd);
         self
     }
 
     /// Whether the descriptors to be kept can be.
     pub(super) fn check_descriptors(&self) -> Result<()> {
-        for &fd in &self.keep_fds {
+        for &fd in &self.spec.keep_fds {
             if fd < 3 {
                 return unfit(&format!("--keep-fd {fd}: stdin, stdout and stderr are not kept"));
             }
@@ -131,45 +130,42 @@ impl Command {
         Ok(())
     }
 
-    /// What the streams come to on this ground, or why they do not.
-    pub(super) fn settled(&self, ground: Ground) -> Result<Streams> {
-        let asked = &self.streams;
-        let output = self.output(ground)?;
-        let streams = Streams {
-            stdin: self.input(ground, output)?,
-            output,
-            log_max: asked.log_max,
-            drain: asked.drain.unwrap_or_default(),
-        };
-        if let Some(why) = self.misfit(&streams) {
+    /// The spec with the streams as they come to in this placement, or why they do not.
+    pub(super) fn settled(mut self, placement: Placement) -> Result<Spec> {
+        self.spec.output = self.output(placement)?;
+        self.spec.stdin = self.input(placement)?;
+        self.spec.log_max = self.streams.log_max;
+        self.spec.drain = self.streams.drain.unwrap_or_default();
+        self.spec.ladder = self.whole_ladder()?;
+        if let Some(why) = self.misfit() {
             return unfit(why);
         }
-        Ok(streams)
+        Ok(self.spec)
     }
 
-    fn output(&self, ground: Ground) -> Result<Output> {
+    fn output(&self, placement: Placement) -> Result<Output> {
         let asked = &self.streams;
         if asked.fit.is_some() && asked.pty.is_none() {
             return unfit("only a terminal of its own has a size: ask for one (--pty)");
         }
-        match (asked.pty, ground) {
-            (Some(_), Ground::Front) => {
+        match (asked.pty, placement) {
+            (Some(_), Placement::Foreground) => {
                 unfit("a command in this program's place cannot have a terminal of its own")
             }
             (Some(size), _) => Ok(Output::Terminal { size, fit: asked.fit.unwrap_or_default() }),
-            (None, Ground::Back) => Ok(Output::Log),
+            (None, Placement::Background) => Ok(Output::Log),
             (None, _) if asked.log => Ok(Output::Show),
             (None, _) => Ok(Output::Inherit),
         }
     }
 
-    fn input(&self, ground: Ground, output: Output) -> Result<Stdin> {
-        let terminal = matches!(output, Output::Terminal { .. });
+    fn input(&self, placement: Placement) -> Result<Stdin> {
+        let terminal = self.spec.output.terminal().is_some();
         match &self.streams.stdin {
             Some(_) if terminal => {
                 unfit("a command with a terminal of its own reads from that: --pty or --stdin")
             }
-            Some(Stdin::Inherit) if ground != Ground::Front => {
+            Some(Stdin::Inherit) if placement != Placement::Foreground => {
                 unfit("a run that stands apart has no stdin to inherit: null, pipe, or a file")
             }
             Some(Stdin::File(path)) => {
@@ -178,30 +174,30 @@ impl Command {
                 Ok(Stdin::File(path.into_os_string().into()))
             }
             Some(stdin) => Ok(stdin.clone()),
-            None if terminal || ground == Ground::Back => Ok(Stdin::Null),
+            None if terminal || placement == Placement::Background => Ok(Stdin::Null),
             None => Ok(Stdin::Inherit),
         }
     }
 
     /// Why this does not go together.
-    fn misfit(&self, streams: &Streams) -> Option<&'static str> {
-        let asked = &self.streams;
-        let captured = streams.captures();
+    fn misfit(&self) -> Option<&'static str> {
+        let (asked, spec) = (&self.streams, &self.spec);
+        let captured = spec.output.is_captured();
         let ladder_reads =
-            streams.terminal().is_some() || matches!(streams.stdin, Stdin::Pipe | Stdin::Inherit);
-        let reader_stays = matches!(streams.output, Output::Inherit | Output::Log);
+            spec.output.terminal().is_some() || matches!(spec.stdin, Stdin::Pipe | Stdin::Inherit);
+        let reader_stays = matches!(spec.output, Output::Inherit | Output::Log);
         let misfits = [
             (
-                self.on_exit == OnExit::Release && !reader_stays,
+                spec.on_exit == OnExit::Release && !reader_stays,
                 "who is released loses the reader of its output: no --pty and no --log \
                  with --on-exit release",
             ),
             (
-                self.on_exit == OnExit::Release
+                spec.on_exit == OnExit::Release
                     && captured
                     && (asked.log_max.is_some()
                         || asked.drain.is_some()
-                        || self.no_output.is_some()),
+                        || spec.no_output_timeout.is_some()),
                 "who is to be released writes to its logs itself: no --log-max, no --drain-… and no \
                  --no-output-timeout with --on-exit release",
             ),
@@ -223,12 +219,12 @@ impl Command {
                 "the drain ends before it can be quiet: --drain-quiet is longer than --drain-max",
             ),
             (
-                self.no_output.is_some() && !captured,
+                spec.no_output_timeout.is_some() && !captured,
                 "output that is not captured is not seen: --no-output-timeout goes with --log \
                  or --pty",
             ),
             (
-                !ladder_reads && self.whole_ladder().is_ok_and(|ladder| ladder.needs_stdin()),
+                !ladder_reads && spec.ladder.needs_stdin(),
                 "this ladder writes or closes stdin: that goes with --stdin pipe or --pty",
             ),
         ];

@@ -1,8 +1,9 @@
 use super::*;
 use crate::blocking;
 use crate::runs::Runs;
-use fullstop_store::format::{Phase, SpecFile};
-use fullstop_store::{Fit, Output, Reply, RunDir, Size, Store, Text};
+use fullstop_protocol::{Fit, Output, Size, Text};
+use fullstop_store::format::{Format as _, Phase, SpecFile};
+use fullstop_store::{Reply, RunDir, Store};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -18,14 +19,15 @@ struct Played {
 }
 
 impl Played {
-    fn new(name: &str, streams: Streams) -> Played {
+    fn new(name: &str, (stdin, output): (Stdin, Output)) -> Played {
         let path = std::env::temp_dir().join(format!("fullstop-{name}-{}", std::process::id()));
         let store = Store::at(&path).expect("a store");
         let text = include_str!("../../../store/tests/fixtures/v1/spec.json");
-        let spec: SpecFile = serde_json::from_str(text).expect("a spec");
-        let dir = store.create(&spec.id).expect("a run");
-        let run = Run::new(Runs::at(&path).expect("runs"), spec.id.clone(), Some(spec.generation));
-        dir.write_spec(&SpecFile { streams, ..spec }).expect("written");
+        let mut file = SpecFile::parse(1, text.as_bytes()).expect("a spec");
+        (file.spec.stdin, file.spec.output) = (stdin, output);
+        let dir = store.create(&file.id).expect("a run");
+        let run = Run::new(Runs::at(&path).expect("runs"), file.id.clone(), Some(file.generation));
+        dir.write_spec(&file).expect("written");
         Played { path, dir, run }
     }
 
@@ -59,8 +61,8 @@ impl Drop for Played {
     }
 }
 
-fn piped() -> Streams {
-    Streams { stdin: Stdin::Pipe, output: Output::Log, ..Streams::default() }
+fn piped() -> (Stdin, Output) {
+    (Stdin::Pipe, Output::Log)
 }
 
 fn refused(why: &str) -> Reply {
@@ -142,7 +144,7 @@ fn another_refusal_is_final() {
 #[test]
 fn enter_is_what_the_reader_takes_for_it() {
     let own = Output::Terminal { size: Size::default(), fit: Fit::Latest };
-    let terminal = Streams { output: own, ..Streams::default() };
+    let terminal = (Stdin::Null, own);
     let keys = [Key::enter(), "C-d".parse().expect("a key")];
     for (name, streams, bytes) in
         [("send-keys-pipe", piped(), b"\n\x04"), ("send-keys-tty", terminal, b"\r\x04")]
@@ -165,7 +167,7 @@ fn the_end_of_the_input_is_an_order_of_its_own() {
 #[test]
 fn nothing_is_sent_where_nobody_reads() {
     for (name, stdin) in [("send-null", Stdin::Null), ("send-inherit", Stdin::Inherit)] {
-        let played = Played::new(name, Streams { stdin, ..piped() });
+        let played = Played::new(name, (stdin, Output::Log));
         let why = blocking::wait(played.run.send(b"x")).expect_err("nobody reads").to_string();
         assert!(why.ends_with("start it with --stdin pipe or --pty"), "{why}");
         let why = blocking::wait(played.run.close_stdin()).expect_err("nobody reads").to_string();

@@ -95,7 +95,7 @@ impl Left {
 fn record_or_spec(run: &Run) -> Result<RecordFile> {
     match own_record(run) {
         Err(Error::Store(damage)) => {
-            let by_spec = run.spec().map(RecordFile::first);
+            let by_spec = run.runs().store().spec(run.id()).map(RecordFile::first);
             by_spec.map_err(|_| if damage.is_missing() { out_of_reach(run) } else { damage.into() })
         }
         other => other,

@@ -188,7 +188,7 @@ fn deadline(run: &Run, phase: &Phase) -> Instant {
 /// What the soft steps take, all together.
 fn ladder(run: &Run) -> Duration {
     let spec = run.spec();
-    spec.map(|spec| spec.plan.ladder.total()).unwrap_or_default().min(duration::LONGEST)
+    spec.map(|spec| spec.ladder.total()).unwrap_or_default().min(duration::LONGEST)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Somebody who speaks like a keeper, word by word, as a test wants it.
 
-use fullstop::{Exit, Id, Phase, Reason, RecordFile, Report, SpecFile, Stream, World};
+use fullstop::{Exit, Id, Phase, Reason, RecordFile, Report, Spec, Stream, World};
+use fullstop_store::format::SpecFile;
 use fullstop_store::{Frame, Frames, Reply, Request, RunDir, Store};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -166,8 +167,7 @@ pub fn wait_for(fd: impl AsFd, what: &str) {
 
 fn spec(id: &Id) -> SpecFile {
     let json = serde_json::json!({
-        "version": 1, "id": id, "generation": 1, "argv": ["sh"], "env": [],
-        "plan": {"ladder": "kill", "on_exit": "stop"}, "cage": "tree",
+        "version": 2, "id": id, "generation": 1, "spec": Spec::new(vec!["sh".into()]),
         "world": World::here(), "started_at": 1_800_000_000_000_u64,
     });
     serde_json::from_value(json).expect("a spec")

@@ -2,7 +2,7 @@
 
 use super::Capture;
 use fullstop_core::words::Moment;
-use fullstop_store::Drain;
+use fullstop_protocol::Drain;
 use std::time::Duration;
 
 /// A drain under way.

@@ -14,14 +14,15 @@ pub use drain::Draining;
 pub use tty::Tty;
 pub use windows::Wish;
 
+use crate::assignment::Assignment;
 use crate::ledger::Ledger;
-use crate::spec::Spec;
 use channel::Channel;
 use fullstop_cage::linux::holders;
 use fullstop_cage::plain;
 use fullstop_core::report::{Captured, Holder};
 use fullstop_core::words::{OnExit, Stream};
-use fullstop_store::{Log, Output};
+use fullstop_protocol::Output;
+use fullstop_store::Log;
 use owner::Owner;
 use rustix::event::PollFd;
 use std::io;
@@ -56,14 +57,17 @@ pub struct Came {
 
 impl Capture {
     /// Nothing, if the command keeps the output it was given.
-    pub fn new(spec: &Spec, ledger: Option<&Ledger>) -> Result<(Option<Capture>, Ends), String> {
+    pub fn new(
+        assigned: &Assignment,
+        ledger: Option<&Ledger>,
+    ) -> Result<(Option<Capture>, Ends), String> {
         let mut capture = Capture::default();
         let mut ends = Ends::default();
         let log = |stream| -> Result<Log, String> {
             let ledger = ledger.ok_or("there is no record, and so no place for a log")?;
-            ledger.log(stream, spec.streams.log_max).map_err(|error| error.to_string())
+            ledger.log(stream, assigned.spec.log_max).map_err(|error| error.to_string())
         };
-        let shows = match spec.streams.output {
+        let shows = match assigned.spec.output {
             Output::Terminal { size, fit } => {
                 let why = |error| format!("cannot make a terminal: {}", plain(&error));
                 let tty = Tty::new(log(Stream::Tty)?, size.within_reason(), fit).map_err(why)?;
@@ -72,7 +76,7 @@ impl Capture {
                 return Ok((Some(capture), ends));
             }
             // Whoever is let go must not lose its reader.
-            Output::Log if spec.plan.on_exit == OnExit::Release => {
+            Output::Log if assigned.spec.on_exit == OnExit::Release => {
                 let ledger = ledger.ok_or("there is no record, and so no place for a log")?;
                 let file =
                     |stream| ledger.log_file(stream).map(Some).map_err(|error| error.to_string());

@@ -3,7 +3,8 @@
 
 use crate::backlog::{Backlog, Gone};
 use crate::control::Handed;
-use fullstop_store::{Fit, Frame, Frames, Size};
+use fullstop_protocol::{Fit, Size};
+use fullstop_store::{Frame, Frames};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};

@@ -1,6 +1,7 @@
 //! How a guard ends: in order, or in place of a keeper that was killed.
 
 use super::Guard;
+use crate::assignment::Loudness;
 use crate::capture::Draining;
 use crate::directory::leave_callers_directory;
 use crate::ending::Ending;
@@ -10,7 +11,6 @@ use crate::lifeline::Outcome;
 use crate::living::name_living;
 use crate::name;
 use crate::notes::Notes;
-use crate::spec::Loudness;
 use crate::unshown::name_unshown;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
@@ -49,7 +49,7 @@ impl Guard<'_> {
         let cage = LinuxCage::adopt(&self.blueprint, self.mask, leader);
         let notes = std::mem::replace(&mut self.notes, Notes::new());
         let state = self.state.clone();
-        let mut engine = Engine::new(self.spec.plan.clone(), state, cage, notes);
+        let mut engine = Engine::new(self.assigned.spec.plan(), state, cage, notes);
         engine.notes.cage = engine.cage.kind();
         let told = engine.notes.steps.len();
         engine.tell(Input::KeeperDied);
@@ -87,10 +87,10 @@ impl Guard<'_> {
         if let Some(ledger) = &mut self.ledger {
             ledger.steps(&engine.notes.steps[told..], &engine.state);
         }
-        let report = engine.notes.report(self.spec, &engine.state);
+        let report = engine.notes.report(self.assigned, &engine.state);
         self.write_down(&report);
         self.notes.output = report.output;
-        if self.spec.loudness > Loudness::Quiet && engine.state.is_over() {
+        if self.assigned.loudness > Loudness::Quiet && engine.state.is_over() {
             say!("the keeper was killed; the run was ended in its place");
         }
         let outcome = Outcome {
@@ -113,10 +113,10 @@ impl Guard<'_> {
             return;
         }
         let _ = rustix::process::setsid();
-        name::take(name::KEEPER, self.spec.tag().as_ref());
+        name::take(name::KEEPER, self.assigned.tag().as_ref());
         leave_callers_directory();
         null_over(&[0, 1, 2]);
-        self.spec.report.take_if(|sink| !sink.is_replaceable());
+        self.assigned.report.take_if(|sink| !sink.is_replaceable());
         self.terminal = None;
         self.capture = None;
         if let Some(ledger) = &mut self.ledger {
@@ -128,7 +128,7 @@ impl Guard<'_> {
             engine.look();
             engine.tick();
         }
-        let report = engine.notes.report(self.spec, &engine.state);
+        let report = engine.notes.report(self.assigned, &engine.state);
         self.write_down(&report);
         leave(0)
     }
@@ -138,7 +138,7 @@ impl Guard<'_> {
     fn drain(&mut self, notes: &mut Notes, since: Duration) {
         let Some(capture) = &mut self.capture else { return };
         capture.resume();
-        let mut draining = Draining::new(capture, self.spec.streams.drain, true, since, now());
+        let mut draining = Draining::new(capture, self.assigned.spec.drain, true, since, now());
         loop {
             let came = capture.turn();
             draining.saw(came.bytes, now());
@@ -172,7 +172,7 @@ impl Guard<'_> {
     /// The directory that we hold may have been removed, and restored by the keeper.
     fn find_record_again(&mut self) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.find_again(self.spec, self.capture.as_mut());
+            ledger.find_again(self.assigned, self.capture.as_mut());
         }
     }
 
@@ -180,9 +180,9 @@ impl Guard<'_> {
     fn write_down(&mut self, report: &Report) {
         let unwritten = self.ledger.as_mut().and_then(|ledger| {
             ledger.reload();
-            ledger.report(self.spec, report)
+            ledger.report(self.assigned, report)
         });
-        self.warning = self.spec.write_report(report, unwritten);
+        self.warning = self.assigned.write_report(report, unwritten);
         self.reported = true;
     }
 
@@ -209,7 +209,7 @@ impl Guard<'_> {
             if matches!(outcome.state, State::Released { .. }) {
                 self.notes.released.clone_from(&outcome.named);
             }
-            let report = self.notes.report(self.spec, &outcome.state);
+            let report = self.notes.report(self.assigned, &outcome.state);
             self.write_down(&report);
         }
         for why in error.into_iter().chain(self.warning.take()) {
@@ -223,7 +223,7 @@ impl Guard<'_> {
         for line in name_living(verdict, outcome.count, &outcome.named) {
             say!("{line}");
         }
-        for line in name_unshown(&self.spec.id, &self.notes.output) {
+        for line in name_unshown(&self.assigned.launch.id, &self.notes.output) {
             say!("{line}");
         }
         Ending::of(outcome, self.asked).unless_refused(&self.notes.output)

@@ -104,7 +104,7 @@ impl Guard<'_> {
 
     /// A keeper that was stopped, or spins, does not protect its run.
     fn expect_an_end(&mut self) {
-        let at = now() + patience(self.spec);
+        let at = now() + patience(self.assigned);
         self.give_up = Some(self.give_up.map_or(at, |earlier| earlier.min(at)));
     }
 

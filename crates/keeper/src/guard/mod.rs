@@ -8,6 +8,7 @@ mod hearing;
 mod opening;
 mod sweeper;
 
+use crate::assignment::{Assignment, Loudness};
 use crate::capture::{Capture, Ends};
 use crate::directory::leave_callers_directory;
 use crate::ending::Ending;
@@ -18,7 +19,6 @@ use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
 use crate::name;
 use crate::notes::Notes;
 use crate::sink::Sink;
-use crate::spec::{Ground, Loudness, Secret, Spec};
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
     Blueprint, Change, Fork, Held, Mask, OwnTime, Signals, Waited, ask_for_short_turns,
@@ -29,6 +29,7 @@ use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Leader, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, Reason};
+use fullstop_protocol::Placement;
 use opening::open_ledger;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -58,7 +59,7 @@ pub struct Post {
 }
 
 struct Guard<'a> {
-    spec: &'a mut Spec,
+    assigned: &'a mut Assignment,
     blueprint: Blueprint,
     mask: Mask,
     signals: Signals,
@@ -96,17 +97,20 @@ struct Guard<'a> {
 }
 
 /// Guards one run from before its birth to its end.
-pub fn guard(spec: &mut Spec, post: Post) -> Result<Ending, String> {
-    begin(spec, post).map(|mut guard| {
+pub fn guard(assigned: &mut Assignment, post: Post) -> Result<Ending, String> {
+    begin(assigned, post).map(|mut guard| {
         let ending = guard.watch();
-        guard.sweep.finish(guard.spec);
+        guard.sweep.finish(guard.assigned);
         ending
     })
 }
 
 /// From here on there are two of us, who hold the same output.
-fn split(spec: &Spec, ledger: Option<&Ledger>) -> Result<((Option<Capture>, Ends), Fork), String> {
-    let output = Capture::new(spec, ledger)?;
+fn split(
+    assigned: &Assignment,
+    ledger: Option<&Ledger>,
+) -> Result<((Option<Capture>, Ends), Fork), String> {
+    let output = Capture::new(assigned, ledger)?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| format!("cannot adopt orphans: {}", plain(&error.into())))?;
     // The keeper's death must wake a guard that was stopped by Ctrl-Z.
@@ -114,14 +118,14 @@ fn split(spec: &Spec, ledger: Option<&Ledger>) -> Result<((Option<Capture>, Ends
     Ok((output, forked))
 }
 
-fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
+fn begin(assigned: &mut Assignment, post: Post) -> Result<Guard<'_>, String> {
     let Post { mask, signals, terminal, hosts, host } = post;
     let (ours, theirs) = Lifeline::pair().map_err(cannot("make the lifeline (socketpair)"))?;
     let bell = Bell::new().map_err(cannot("make a wake-up (eventfd)"))?;
     let notes = Notes::new();
-    let (blueprint, ledger) = open_ledger(spec, notes.started_at)?;
-    name::show(name::GUARD, spec.tag().as_ref());
-    let ((mut capture, ends), forked) = match split(spec, ledger.as_ref()) {
+    let (blueprint, ledger) = open_ledger(assigned, notes.started_at)?;
+    name::show(name::GUARD, assigned.tag().as_ref());
+    let ((mut capture, ends), forked) = match split(assigned, ledger.as_ref()) {
         Ok(done) => done,
         // A run that never began leaves no trace.
         Err(why) => {
@@ -133,13 +137,13 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         Fork::Parent(keeper) => keeper,
         Fork::Child => {
             drop(ours);
-            let own_session = terminal.is_none() || spec.streams.terminal().is_some();
-            let shows = terminal.is_some() && spec.loudness > Loudness::Quiet;
+            let own_session = terminal.is_none() || assigned.spec.output.terminal().is_some();
+            let shows = terminal.is_some() && assigned.loudness > Loudness::Quiet;
             let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
             drop((terminal, signals));
             let guard = Held::parent();
             keep(Inheritance {
-                spec,
+                assigned,
                 blueprint: &blueprint,
                 mask,
                 lifeline: theirs,
@@ -157,7 +161,7 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         }
     };
     drop((theirs, hosts, host, ends));
-    spec.secrets.drain(..).for_each(Secret::wipe);
+    assigned.launch.secrets.clear();
     let _ = capture.as_mut().map(Capture::let_go_of_side);
     // Where there is no record there is nothing to sweep.
     let sweep = match &ledger {
@@ -165,9 +169,9 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
         None => Sweep::Done,
     };
     let state = State::Running { leader: Leader::Alive, clocks: Clocks::default() };
-    let give_up = spec.plan.timeout.map(|timeout| now() + timeout + patience(spec));
+    let give_up = assigned.spec.timeout.map(|timeout| now() + timeout + patience(assigned));
     let guard = Guard {
-        spec,
+        assigned,
         blueprint,
         mask,
         signals,
@@ -203,13 +207,17 @@ fn begin(spec: &mut Spec, post: Post) -> Result<Guard<'_>, String> {
 impl Guard<'_> {
     /// The command's descriptors are the command's alone; only stderr is kept.
     fn let_go(&self) {
-        null_over(if self.spec.ground == Ground::Front { &[0, 1] } else { &[0, 1, 2] });
+        null_over(if self.assigned.launch.placement == Placement::Foreground {
+            &[0, 1]
+        } else {
+            &[0, 1, 2]
+        });
         let mut keep = vec![self.signals.as_fd().as_raw_fd(), self.bell.as_fd().as_raw_fd()];
         keep.push(self.lifeline.descriptor());
         keep.extend(self.keeper.pidfd().map(|fd| fd.as_raw_fd()));
         keep.extend(self.terminal.as_ref().map(Terminal::descriptor));
         keep.extend(self.ledger.as_ref().map(Ledger::descriptors).into_iter().flatten());
-        keep.extend(self.spec.report.as_ref().map(Sink::descriptor));
+        keep.extend(self.assigned.report.as_ref().map(Sink::descriptor));
         keep.extend(self.capture.iter().flat_map(Capture::descriptors));
         close_all_but(&keep);
         // On a terminal it stands for the command: terminals open a new window where the
@@ -275,8 +283,8 @@ impl Guard<'_> {
                 ToGuard::Born { pid, cage } => {
                     self.notes.cage = cage;
                     self.leader = fd.and_then(|fd| Held::newborn(pid, Some(fd)));
-                    if self.spec.loudness == Loudness::Verbose {
-                        say!("run {} leader {pid} cage {}", self.spec.id, cage);
+                    if self.assigned.loudness == Loudness::Verbose {
+                        say!("run {} leader {pid} cage {}", self.assigned.launch.id, cage);
                     }
                 }
                 ToGuard::State { state, alive } => {
@@ -285,7 +293,7 @@ impl Guard<'_> {
                     self.alive = alive;
                 }
                 ToGuard::Step(step) => {
-                    if self.spec.loudness == Loudness::Verbose {
+                    if self.assigned.loudness == Loudness::Verbose {
                         say!(
                             "{} ms: {}, {} alive, {} signalled",
                             step.at_ms,
@@ -326,7 +334,7 @@ impl Guard<'_> {
 
     /// Waits for it only when it is dead: then the tree is already ours.
     fn keeper_died(&mut self) -> bool {
-        self.sweep.turn(self.spec);
+        self.sweep.turn(self.assigned);
         // Asked first: whoever is dead by now can be waited for, unless a tracer, who may
         // be one of the tree, holds its remains.
         let is_dead = self.keeper.is_dead();
@@ -367,7 +375,7 @@ impl Guard<'_> {
     fn show(&mut self) {
         let Some(since) = self.stopping_since else { return };
         let now = now();
-        if self.spec.loudness == Loudness::Quiet || now.since(since) < SHOW_AFTER {
+        if self.assigned.loudness == Loudness::Quiet || now.since(since) < SHOW_AFTER {
             return;
         }
         if let Some(terminal) = &mut self.terminal {
@@ -377,8 +385,8 @@ impl Guard<'_> {
 }
 
 /// How long a stop may take.
-fn patience(spec: &Spec) -> Duration {
-    let ladder = &spec.plan.ladder;
-    let last = spec.streams.with_last_step(ladder.kill_patience());
+fn patience(assigned: &Assignment) -> Duration {
+    let ladder = &assigned.spec.ladder;
+    let last = assigned.spec.last_step();
     ladder.total().saturating_add(last)
 }

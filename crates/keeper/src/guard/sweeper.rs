@@ -3,9 +3,9 @@
 //! It waits until the command runs. Ending what others have left may take a while,
 //! and a guard must hear, so a child does it; a run that is over does it itself.
 
+use crate::assignment::Assignment;
 use crate::directory::leave_callers_directory;
 use crate::name;
-use crate::spec::Spec;
 use crate::sweep::{self, Elsewhere};
 use fullstop_cage::linux::{Fork, Held, close_all_but, fork, leave, now, null_over, wait_for};
 use fullstop_core::signal::Signal;
@@ -33,18 +33,20 @@ impl Sweep {
         }
     }
 
-    pub fn turn(&mut self, spec: &Spec) {
+    pub fn turn(&mut self, assigned: &Assignment) {
         match self {
-            Sweep::Later(at) if *at <= now() => *self = send(spec).map_or(Sweep::Done, Sweep::Now),
+            Sweep::Later(at) if *at <= now() => {
+                *self = send(assigned).map_or(Sweep::Done, Sweep::Now);
+            }
             Sweep::Now(child) if wait_for(child.pid()).is_gone() => *self = Sweep::Done,
             _ => {}
         }
     }
 
     /// The run is over.
-    pub fn finish(&mut self, spec: &Spec) {
+    pub fn finish(&mut self, assigned: &Assignment) {
         if let Sweep::Later(_) = self
-            && let Some(store) = store(spec)
+            && let Some(store) = store(assigned)
         {
             sweep::sweep_in_passing(&store);
         }
@@ -72,13 +74,13 @@ impl Sweep {
     }
 }
 
-fn store(spec: &Spec) -> Option<Store> {
-    spec.store.as_ref().map_or_else(Store::open, |path| Store::at(path)).ok()
+fn store(assigned: &Assignment) -> Option<Store> {
+    assigned.state_dir().map_or_else(Store::open, Store::at).ok()
 }
 
 /// Sends a child to end lost runs, if there are any that it could end.
-fn send(spec: &Spec) -> Option<Held> {
-    let store = store(spec)?;
+fn send(assigned: &Assignment) -> Option<Held> {
+    let store = store(assigned)?;
     let mut lost = sweep::lost_in_passing(&store).ok()?;
     lost.retain(|id| Elsewhere::look(&store, id).is_none_or(|lost| lost.is_provable()));
     if lost.is_empty() {

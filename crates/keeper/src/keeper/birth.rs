@@ -2,6 +2,7 @@
 
 use super::output::Idling;
 use super::{Keeper, Pause, Told};
+use crate::assignment::{Assignment, Loudness};
 use crate::capture::{Capture, Ends};
 use crate::control::Control;
 use crate::ending::FAILED;
@@ -12,7 +13,6 @@ use crate::ledger::{Ledger, SETTLED};
 use crate::lifeline::{Bell, Lifeline, Outcome, ToGuard};
 use crate::name;
 use crate::notes::Notes;
-use crate::spec::{Ground, Loudness, Secret, Spec};
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
     Blueprint, Held, LinuxCage, Mask, Origin, Signals, ask_for_short_turns, candidates,
@@ -23,7 +23,8 @@ use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Input, State};
 use fullstop_core::report::CageKind;
 use fullstop_core::signal::Signal;
-use fullstop_store::{Reply, Stdin};
+use fullstop_protocol::{HostPolicy, Placement, Sealed, Stdin};
+use fullstop_store::Reply;
 use rustix::fs::{Mode, OFlags, open};
 use std::ffi::CString;
 use std::io;
@@ -32,7 +33,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 /// What the guard hands to its keeper through the fork.
 pub struct Inheritance<'a> {
-    pub spec: &'a mut Spec,
+    pub assigned: &'a mut Assignment,
     pub blueprint: &'a Blueprint,
     pub mask: Mask,
     pub lifeline: Lifeline,
@@ -54,7 +55,7 @@ pub struct Inheritance<'a> {
 /// Runs the keeper's whole life, until there is nothing left to keep.
 pub fn keep(inheritance: Inheritance<'_>) -> ! {
     let Inheritance {
-        spec,
+        assigned,
         blueprint,
         mask,
         lifeline,
@@ -71,14 +72,14 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     } = inheritance;
     let mut control = Control::default();
     if let Some(tty) = capture.as_mut().and_then(|capture| capture.tty.as_mut())
-        && spec.ground == Ground::Window
+        && assigned.launch.placement == Placement::Window
     {
         tty.await_owner();
     }
     let _ = host.map(|host| control.host(host));
-    let made = open_early(spec, &mut ledger, &mut control).and_then(|()| {
+    let made = open_early(assigned, &mut ledger, &mut control).and_then(|()| {
         let stdio = Stdio { own_session, ends, capture: capture.as_ref() };
-        prepare(spec, blueprint, mask, stdio)
+        prepare(assigned, blueprint, mask, stdio)
     });
     let (signals, cage, command, feed) = match made {
         Ok(made) => made,
@@ -93,11 +94,14 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
             leave(0)
         }
     };
-    let state = State::new(&spec.plan, now());
-    let engine = Engine::new(spec.plan.clone(), state, cage, notes).with_command(command, feed);
-    let idling = spec.plan.idle.map(Idling::new);
+    let state = State::new(&assigned.spec.plan(), now());
+    let engine = Engine::new(assigned.spec.plan(), state, cage, notes).with_command(command, feed);
+    let idling = assigned.spec.idle_timeout.map(Idling::new);
+    let outlives_host =
+        assigned.launch.host.is_none() || assigned.spec.on_host_exit == Some(HostPolicy::Ignore);
     let mut keeper = Keeper {
-        spec,
+        assigned,
+        outlives_host,
         engine,
         signals,
         lifeline: Some(lifeline),
@@ -126,13 +130,14 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
 /// by whoever closes that; one in the background by whoever started it. Any other
 /// is opened once the command runs.
 fn open_early(
-    spec: &Spec,
+    assigned: &Assignment,
     ledger: &mut Option<Ledger>,
     control: &mut Control,
 ) -> Result<(), String> {
-    let needed = spec.group.is_some() || spec.ground != Ground::Front;
+    let needed =
+        assigned.spec.group.is_some() || assigned.launch.placement != Placement::Foreground;
     if let Some(ledger) = ledger.as_mut().filter(|_| needed) {
-        control.listen(ledger.listen(spec).map_err(|error| error.to_string())?);
+        control.listen(ledger.listen(assigned).map_err(|error| error.to_string())?);
     }
     Ok(())
 }
@@ -147,7 +152,7 @@ struct Stdio<'a> {
 }
 
 fn prepare(
-    spec: &Spec,
+    assigned: &Assignment,
     blueprint: &Blueprint,
     mask: Mask,
     stdio: Stdio<'_>,
@@ -161,21 +166,21 @@ fn prepare(
         .chain([Signal::CHLD])
         .collect();
     let signals = Signals::of(&heard).map_err(cannot(HEAR_SIGNALS))?;
-    let (feed, stdin) = stdin(spec, stdio.capture)
+    let (feed, stdin) = stdin(assigned, stdio.capture)
         .map_err(|error| format!("cannot hold stdin: {}", plain(&error)))?;
-    let mut env = spec.kernel_env();
-    for given in &spec.secrets {
-        env.push(hand_over(given).map_err(|error| {
-            format!("cannot hand over {}: {}", given.name.0.to_string_lossy(), plain(&error))
-        })?);
+    let mut env = assigned.kernel_env();
+    for (file, content) in assigned.spec.secrets.iter().zip(&assigned.launch.secrets) {
+        let handed = hand_over(&file.name, content);
+        let why = |error| format!("cannot hand over {}: {}", file.name, plain(&error));
+        env.push(handed.map_err(why)?);
     }
-    let program = spec.argv.first().cloned().unwrap_or_default();
+    let program = assigned.spec.argv.first().cloned().unwrap_or_default().0;
     let command = Command {
-        candidates: candidates(&program, spec.path().map(AsRef::as_ref)),
+        candidates: candidates(&program, assigned.spec.variable("PATH").map(AsRef::as_ref)),
         program,
-        argv: spec.kernel_argv(),
+        argv: assigned.kernel_argv(),
         env,
-        cwd: spec.kernel_cwd(),
+        cwd: assigned.kernel_cwd(),
         own_session: stdio.own_session,
         stdin,
         stdout: stdio.ends.stdout,
@@ -187,18 +192,18 @@ fn prepare(
 }
 
 /// Where the command reads from, and what stands between, if anything does.
-fn stdin(spec: &Spec, capture: Option<&Capture>) -> io::Result<(Option<Feed>, Source)> {
+fn stdin(assigned: &Assignment, capture: Option<&Capture>) -> io::Result<(Option<Feed>, Source)> {
     if let Some(tty) = capture.and_then(|capture| capture.tty.as_ref()) {
         return Ok((Some(Feed::typing(tty.input()?)), Source::Inherit));
     }
     let file = |path: &str, flags| open(path, flags | OFlags::CLOEXEC, Mode::empty());
-    let source = match &spec.streams.stdin {
+    let source = match &assigned.spec.stdin {
         Stdin::Pipe => None,
         // A ladder that closes or writes stdin needs somebody in between.
-        Stdin::Inherit if spec.plan.ladder.needs_stdin() => {
+        Stdin::Inherit if assigned.spec.ladder.needs_stdin() => {
             rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3).ok()
         }
-        Stdin::File(path) if spec.plan.ladder.needs_stdin() => {
+        Stdin::File(path) if assigned.spec.ladder.needs_stdin() => {
             Some(open(&path.0, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
         }
         Stdin::Inherit => return Ok((None, Source::Inherit)),
@@ -215,12 +220,11 @@ fn stdin(spec: &Spec, capture: Option<&Capture>) -> io::Result<(Option<Feed>, So
 }
 
 /// The leader inherits the descriptor; its number is all that the environment tells.
-fn hand_over(given: &Secret) -> io::Result<CString> {
+fn hand_over(name: &str, content: &Sealed) -> io::Result<CString> {
     use std::os::fd::IntoRawFd as _;
     // Whatever of ours is not needed after the birth is closed then, and so is this.
-    let fd = secret(given.content.0.as_bytes())?.into_raw_fd();
-    let text = [given.name.0.as_bytes(), format!("={fd}").as_bytes()].concat();
-    CString::new(text).map_err(io::Error::other)
+    let fd = secret(content.bytes())?.into_raw_fd();
+    CString::new(format!("{name}={fd}")).map_err(io::Error::other)
 }
 
 impl Keeper<'_> {
@@ -235,16 +239,16 @@ impl Keeper<'_> {
         if let (Some(lifeline), Some(leader)) = (&self.lifeline, self.engine.cage.leader()) {
             let born = ToGuard::Born { pid: leader.pid(), cage: self.engine.cage.kind() };
             lifeline.send(&born, leader.pidfd());
-            if self.spec.loudness == Loudness::Verbose {
+            if self.assigned.loudness == Loudness::Verbose {
                 self.bell.ring();
             }
         }
         // From here on the command is on its own, and so are we.
         let _ = rustix::process::setsid();
         let woken = self.forget_the_group();
-        name::take(name::KEEPER, self.spec.tag().as_ref());
+        name::take(name::KEEPER, self.assigned.tag().as_ref());
         self.let_go();
-        self.spec.secrets.drain(..).for_each(Secret::wipe);
+        self.assigned.launch.secrets.clear();
         raise_descriptor_limit();
         ask_for_short_turns();
         self.write_birth();
@@ -257,7 +261,7 @@ impl Keeper<'_> {
         ledger.born(self.engine.cage.leader().map(Held::pid), cage);
         // A sweep finds a cgroup by the spec; anybody else only by the record. And one
         // that was started to be stopped by others may hang from its first moment on.
-        if cage == CageKind::Tree || self.spec.ground != Ground::Front {
+        if cage == CageKind::Tree || self.assigned.launch.placement != Placement::Foreground {
             self.write_identities();
         }
         self.roll_at = Some(now() + SETTLED);
@@ -281,7 +285,7 @@ impl Keeper<'_> {
         keep.extend(self.guard.as_ref().and_then(Held::pidfd).map(|fd| fd.as_raw_fd()));
         keep.extend(self.control.descriptors());
         keep.extend(self.ledger.as_ref().map(Ledger::descriptors).into_iter().flatten());
-        keep.extend(self.spec.report.as_ref().map(crate::sink::Sink::descriptor));
+        keep.extend(self.assigned.report.as_ref().map(crate::sink::Sink::descriptor));
         keep.extend(self.engine.feed.as_ref().map(Feed::descriptors).unwrap_or_default());
         keep.extend(self.capture.iter().flat_map(Capture::descriptors));
         close_all_but(&keep);

@@ -5,11 +5,11 @@ use crate::capture::{Tty, Wish};
 use crate::control::Order;
 use crate::feed::Feed;
 use crate::lifeline::{Came, ToKeeper};
-use crate::spec::HostPolicy;
 use fullstop_core::machine::{Ask, Input};
 use fullstop_core::signal::Signal;
+use fullstop_protocol::Text;
 use fullstop_store::format::Phase;
-use fullstop_store::{Reply, Request, Text};
+use fullstop_store::{Reply, Request};
 use std::os::unix::ffi::OsStrExt as _;
 
 impl Keeper<'_> {
@@ -30,7 +30,7 @@ impl Keeper<'_> {
         }
         self.control.tidy();
         self.engine.act();
-        if host_left && self.spec.on_host_exit != HostPolicy::Ignore {
+        if host_left && !self.outlives_host {
             self.engine.tell(Input::HostGone);
             self.hurry();
         }
@@ -40,7 +40,7 @@ impl Keeper<'_> {
     }
 
     fn obey(&mut self, request: &Request) -> Reply {
-        let own = self.spec.generation;
+        let own = self.assigned.launch.generation;
         if let Some(other) = request.generation().filter(|&generation| generation != own) {
             let why = format!("generation {other} is gone; this is generation {own}");
             return Reply::Refused { why };
@@ -69,7 +69,7 @@ impl Keeper<'_> {
                 None => Err("it has no terminal of its own (fullstop run --pty)".to_owned()),
             },
             Request::Stay { .. } => {
-                self.spec.on_host_exit = HostPolicy::Ignore;
+                self.outlives_host = true;
                 self.hosts.clear();
                 Ok(())
             }
@@ -82,8 +82,8 @@ impl Keeper<'_> {
 
     pub(super) fn accepted(&mut self) -> Reply {
         Reply::Accepted {
-            id: self.spec.id.clone(),
-            generation: self.spec.generation,
+            id: self.assigned.launch.id.clone(),
+            generation: self.assigned.launch.generation,
             phase: Phase::of(&self.engine.state),
         }
     }

@@ -9,6 +9,7 @@ mod telling;
 
 pub use birth::{Inheritance, keep};
 
+use crate::assignment::Assignment;
 use crate::capture::{Capture, Draining};
 use crate::control::Control;
 use crate::directory::leave_callers_directory;
@@ -17,7 +18,6 @@ use crate::engine::{BLIND_NAP, Engine, timespec};
 use crate::feed::Feed;
 use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Lifeline};
-use crate::spec::Spec;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{Held, LinuxCage, Signals, leave, now};
 use fullstop_core::machine::{Input, State};
@@ -37,7 +37,9 @@ const ROLL_EVERY: Duration = Duration::from_secs(1);
 
 #[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Keeper<'a> {
-    spec: &'a mut Spec,
+    assigned: &'a mut Assignment,
+    /// The host's death means nothing: so it was asked for, or the host has said since.
+    outlives_host: bool,
     engine: Engine<LinuxCage>,
     signals: Signals,
     lifeline: Option<Lifeline>,
@@ -225,7 +227,7 @@ impl Keeper<'_> {
         }
         if let Some(ledger) = self.ledger.as_mut().filter(|_| !self.control.is_open()) {
             // Without a socket the run can still be ended, by going around us.
-            let _ = ledger.listen(self.spec).map(|socket| self.control.listen(socket));
+            let _ = ledger.listen(self.assigned).map(|socket| self.control.listen(socket));
         }
     }
 }

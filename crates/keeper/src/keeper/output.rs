@@ -139,7 +139,7 @@ impl Keeper<'_> {
             let exited = self.engine.state.reason() == Some(Reason::Exited);
             let wanted = self.end_wanted || !exited;
             let since = self.engine.last_step_took();
-            Draining::new(capture, self.spec.streams.drain, wanted, since, now)
+            Draining::new(capture, self.assigned.spec.drain, wanted, since, now)
         });
         if !draining.is_over(capture, now) {
             return false;

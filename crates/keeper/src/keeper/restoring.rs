@@ -11,9 +11,10 @@ impl Keeper<'_> {
         if self.engine.is_at_last_step() || self.engine.state.is_over() {
             return;
         }
-        let (spec, listens) = (&*self.spec, self.control.is_open());
+        let (assigned, listens) = (&*self.assigned, self.control.is_open());
         let Some(ledger) = &mut self.ledger else { return };
-        let Some(restored) = ledger.look_after_names(spec, listens, self.capture.as_mut()) else {
+        let Some(restored) = ledger.look_after_names(assigned, listens, self.capture.as_mut())
+        else {
             return;
         };
         if let Some(socket) = restored.socket {

@@ -1,10 +1,10 @@
 //! What the keeper tells: its guard, the record, its host.
 
 use super::{Keeper, PROGRESS_EVERY};
+use crate::assignment::Loudness;
 use crate::engine::News;
 use crate::ledger::Ledger;
 use crate::lifeline::{MEMBERS_AT_ONCE, Outcome, ToGuard};
-use crate::spec::Loudness;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::State;
@@ -101,7 +101,7 @@ impl Keeper<'_> {
         let state = &self.engine.state;
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::State { state: state.clone(), alive }, None);
-            if self.watched || self.spec.loudness == Loudness::Verbose {
+            if self.watched || self.assigned.loudness == Loudness::Verbose {
                 self.bell.ring();
             }
         }
@@ -153,14 +153,14 @@ impl Keeper<'_> {
         if stuck {
             self.note_output(false);
         }
-        let report = self.engine.notes.report(self.spec, &state);
+        let report = self.engine.notes.report(self.assigned, &state);
         // A run that never began leaves no trace.
         if self.engine.no_room && state.is_over() {
             let _ = self.ledger.take().map(Ledger::abandon);
         }
-        let spec = &*self.spec;
-        let unwritten = self.ledger.as_mut().and_then(|ledger| ledger.report(spec, &report));
-        let warning = self.spec.write_report(&report, unwritten);
+        let assigned = &*self.assigned;
+        let unwritten = self.ledger.as_mut().and_then(|ledger| ledger.report(assigned, &report));
+        let warning = self.assigned.write_report(&report, unwritten);
         // That a keeper leaves in order says as much.
         if let Some(lifeline) = self.lifeline.as_ref().filter(|_| stuck || warning.is_some()) {
             lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
@@ -176,7 +176,7 @@ impl Keeper<'_> {
                 self.engine.feed = None;
             }
             self.let_owner_go();
-            self.spec.report.take_if(|sink| !sink.is_replaceable());
+            self.assigned.report.take_if(|sink| !sink.is_replaceable());
         }
     }
 

@@ -9,12 +9,12 @@
 //! anyway, and every ten minutes.
 
 use super::Ledger;
+use crate::assignment::Assignment;
 use crate::capture::Capture;
-use crate::spec::Spec;
 use fullstop_cage::linux::now;
 use fullstop_core::words::{Moment, Stream};
 use fullstop_store::format::{Event, SpecFile, What};
-use fullstop_store::{Name, Result, StoreError, Text};
+use fullstop_store::{Name, Result, StoreError};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -27,9 +27,6 @@ const LATEST: Duration = Duration::from_mins(10);
 /// What is needed to make the names of a run anew.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// What the command was given, and its keeper does not hold any more.
-    cwd: Option<Text>,
-    secrets: Vec<(Text, Text)>,
     /// A record was written: that there is none is a loss.
     pub(super) has_record: bool,
     /// The spec that is written down names another lock.
@@ -39,10 +36,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(spec: &SpecFile) -> Names {
-        let (cwd, secrets) = (spec.cwd.clone(), spec.secrets.clone());
-        let (has_record, spec_is_stale, failed) = (false, false, false);
-        Names { cwd, secrets, has_record, spec_is_stale, looked: now(), failed }
+    pub(super) fn new() -> Names {
+        Names { has_record: false, spec_is_stale: false, looked: now(), failed: false }
     }
 
     /// When they must be looked at.
@@ -65,14 +60,14 @@ impl Ledger {
     /// all is there. What fails is tried again.
     pub fn look_after_names(
         &mut self,
-        spec: &Spec,
+        assigned: &Assignment,
         listens: bool,
         capture: Option<&mut Capture>,
     ) -> Option<Restored> {
         if now() < self.names.looked + SOONEST {
             return None;
         }
-        let restored = self.restore(spec, listens, capture);
+        let restored = self.restore(assigned, listens, capture);
         self.names.looked = now();
         self.names.failed = restored.is_err();
         restored.ok().flatten()
@@ -82,7 +77,7 @@ impl Ledger {
     /// listens before it joins its group.
     pub(super) fn restore(
         &mut self,
-        spec: &Spec,
+        assigned: &Assignment,
         listens: bool,
         mut capture: Option<&mut Capture>,
     ) -> Result<Option<Restored>> {
@@ -98,7 +93,7 @@ impl Ledger {
         let mut lost = self.begin_logs(capture)?;
         lost.extend((!self.run.has_events()).then(|| "events".to_owned()));
         if names.contains(&Name::Spec) || self.names.spec_is_stale {
-            self.run.rewrite_spec(&self.spec_again(spec))?;
+            self.run.rewrite_spec(&self.spec_again(assigned))?;
             self.names.spec_is_stale = false;
         }
         // A full disk costs the room, and no run.
@@ -117,9 +112,9 @@ impl Ledger {
             None
         };
         let joins = is_moved || names.contains(&Name::Membership);
-        let group_is_closed = match spec.group.as_ref().filter(|_| joins && listens) {
+        let group_is_closed = match assigned.group()?.filter(|_| joins && listens) {
             None => false,
-            Some(group) => match self.run.join(group) {
+            Some(group) => match self.run.join(&group) {
                 Err(StoreError::GroupClosed(_)) => {
                     self.run.leave_group();
                     true
@@ -153,12 +148,10 @@ impl Ledger {
     }
 
     /// The spec as it was written, with the lock that there is now.
-    fn spec_again(&self, spec: &Spec) -> SpecFile {
-        let mut file = super::spec_file(spec, self.record.started_at);
+    fn spec_again(&self, assigned: &Assignment) -> SpecFile {
+        let mut file = super::spec_file(assigned, self.record.started_at);
         file.cgroup.clone_from(&self.record.cgroup);
         file.kin.clone_from(&self.record.kin);
-        file.cwd.clone_from(&self.names.cwd);
-        file.secrets.clone_from(&self.names.secrets);
         file.lock = self.run.lock_inode();
         file
     }
@@ -166,7 +159,7 @@ impl Ledger {
     /// The guard takes over. What the keeper has made anew is found by its name; what it
     /// has not come to make is made now. Of a run that is over nothing is made: its
     /// directory is there.
-    pub fn find_again(&mut self, spec: &Spec, capture: Option<&mut Capture>) {
+    pub fn find_again(&mut self, assigned: &Assignment, capture: Option<&mut Capture>) {
         if !self.run.is_removed() || self.run.restore_lock().is_err() {
             return;
         }
@@ -175,7 +168,7 @@ impl Ledger {
             let _ = log.move_to(&self.run);
         }
         if self.run.read_spec().is_err() {
-            let _ = self.run.rewrite_spec(&self.spec_again(spec));
+            let _ = self.run.rewrite_spec(&self.spec_again(assigned));
             let lost = if self.run.has_events() { Vec::new() } else { vec!["events".to_owned()] };
             let what = What::Restored { restored: vec![Name::Lock.word().to_owned()], lost };
             self.event(what);
@@ -190,8 +183,7 @@ mod tests {
 
     #[test]
     fn the_names_are_looked_at_seldom_and_after_a_failure_soon() {
-        let text = include_str!("../../../store/tests/fixtures/v1/spec.json");
-        let mut names = Names::of(&serde_json::from_str(text).expect("a spec"));
+        let mut names = Names::new();
         assert_eq!(names.look_at(), names.looked + LATEST);
         names.failed = true;
         assert_eq!(names.look_at(), names.looked + SOONEST);

@@ -1,4 +1,4 @@
-//! What version 1 has written still loads, with everything that stands in it.
+//! What earlier versions have written still loads, with everything that stands in it.
 
 use crate::kit::{Home, begin, id};
 use fullstop_core::id::Id;
@@ -6,14 +6,16 @@ use fullstop_core::identity::Identity;
 use fullstop_core::report::{CageKind, Member, Taken, Verdict, Wanted};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
+use fullstop_protocol::{Fit, SecretFile, Size, SpecError, Stdin, Text};
+use fullstop_store::StoreError;
 use fullstop_store::format::{Event, Phase, What};
-use fullstop_store::{StoreError, Text};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 const SPEC: &str = include_str!("../fixtures/v1/spec.json");
+const SPEC_V2: &str = include_str!("../fixtures/v2/spec.json");
 const RUNNING: &str = include_str!("../fixtures/v1/record-running.json");
 const STOPPING: &str = include_str!("../fixtures/v1/record-stopping.json");
 const ENDED: &str = include_str!("../fixtures/v1/record-ended.json");
@@ -59,11 +61,17 @@ fn assert_kept(now: &Value, then: &Value) {
     }
 }
 
+/// The same run, as version 1 and as version 2 have written it.
 #[test]
 fn a_spec() {
-    let spec = with("spec.json", SPEC.as_bytes()).spec(&id(1)).expect("loads");
-    same(&spec, SPEC);
-    assert_eq!((spec.version, spec.id, spec.generation), (1, fixed(), 2));
+    let file = with("spec.json", SPEC.as_bytes()).spec(&id(1)).expect("loads");
+    assert_eq!((file.id.clone(), file.generation), (fixed(), 2));
+    assert_eq!(file.lock, Some(4711));
+    assert!(file.cgroup.as_ref().is_some_and(|path| path.ends_with("fullstop-0r3v8x2k7m4pq")));
+    assert_eq!(file.world.machine, "0123456789abcdef0123456789abcdef");
+    assert_eq!(file.world.pid_namespace, 4_026_531_836);
+    assert_eq!(file.started_at, 1_790_000_000_123);
+    let spec = &file.spec;
     assert_eq!(spec.name.as_deref(), Some("research"));
     assert_eq!(spec.group.as_deref(), Some("plan/research"));
     assert_eq!(spec.argv[0], Text("claude".into()));
@@ -71,15 +79,41 @@ fn a_spec() {
     assert_eq!(spec.env[0], (Text("HOME".into()), Text("/home/ada".into())));
     assert_eq!(spec.env[3], (Text("ODD".into()), bytes(b"fo\xff")));
     assert_eq!(spec.cwd, Some(Text("/home/ada/work".into())));
-    assert_eq!(spec.plan.ladder.to_string(), "int@leader:3s,term@tree:2s,kill");
-    assert_eq!(spec.plan.on_exit, OnExit::Wait);
-    assert_eq!(spec.plan.timeout, Some(Duration::from_millis(3_600_500)));
-    assert_eq!(spec.cage, Wanted::Auto);
-    assert_eq!(spec.lock, Some(4711));
-    assert!(spec.cgroup.is_some_and(|path| path.ends_with("fullstop-0r3v8x2k7m4pq")));
-    assert_eq!(spec.world.machine, "0123456789abcdef0123456789abcdef");
-    assert_eq!(spec.world.pid_namespace, 4_026_531_836);
-    assert_eq!(spec.started_at, 1_790_000_000_123);
+    assert_eq!(spec.ladder.to_string(), "int@leader:3s,term@tree:2s,kill");
+    assert_eq!(spec.on_exit, OnExit::Wait);
+    assert_eq!(spec.timeout, Some(Duration::from_millis(3_600_500)));
+    assert_eq!((spec.cage, spec.stdin.clone()), (Wanted::Auto, Stdin::Inherit));
+    let now = with("spec.json", SPEC_V2.as_bytes()).spec(&id(1)).expect("loads");
+    assert_eq!(now, file);
+    same(&now, SPEC_V2);
+}
+
+/// What version 1 knew of streams, clocks and secrets.
+#[test]
+fn the_streams_of_a_spec() {
+    let more = r#"{"streams": {"stdin": "pipe", "output": {"terminal": {"size": {"rows": 5,
+        "cols": 9}, "fit": "fixed"}}, "log_max": 70000, "drain": {"quiet": {"secs": 1, "nanos": 0},
+        "most": {"secs": 2, "nanos": 500000000}}}, "secrets": [["KEY", "/run/key"]], "#;
+    let text = SPEC.replacen('{', more, 1);
+    let text = text.replace("\"timeout\"", "\"idle\":{\"secs\":7,\"nanos\":0},\"timeout\"");
+    let spec = with("spec.json", text.as_bytes()).spec(&id(1)).expect("loads").spec;
+    assert_eq!((spec.stdin, spec.log_max), (Stdin::Pipe, Some(70_000)));
+    assert_eq!(spec.output.terminal(), Some((Size { rows: 5, cols: 9 }, Fit::Fixed)));
+    assert_eq!(spec.drain.quiet, Duration::from_secs(1));
+    assert_eq!(spec.drain.most, Duration::from_millis(2500));
+    assert_eq!(spec.idle_timeout, Some(Duration::from_secs(7)));
+    let key = SecretFile { name: "KEY".to_owned(), path: "/run/key".into(), fd: None };
+    assert_eq!(spec.secrets, [key]);
+}
+
+/// A spec that would lose something is shown, and never run again.
+#[test]
+fn a_spec_of_which_something_is_not_known() {
+    let text = SPEC_V2.replacen("\"argv\"", "\"memory_max\":7,\"argv\"", 1);
+    let file = with("spec.json", text.as_bytes()).spec(&id(1)).expect("loads");
+    assert_eq!(file.spec.name.as_deref(), Some("research"));
+    let error = file.whole_spec().expect_err("it asks for more");
+    assert_eq!(error, SpecError::Unsupported { field: "memory_max".to_owned() });
 }
 
 #[test]
@@ -213,6 +247,7 @@ fn of_a_later_version() {
     assert!(said.contains("left alone") && !said.contains('\n'), "{said}");
     let found = std::fs::read(home.run_path(&id(1)).join("record.json")).expect("still there");
     assert_eq!(found, later);
+    let later = br#"{"version":3,"spec":17,"id":[]}"#;
     let error = with("spec.json", later).spec(&id(1)).expect_err("newer");
-    assert!(matches!(error, StoreError::Newer { version: 2, .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Newer { version: 3, .. }), "{error:?}");
 }

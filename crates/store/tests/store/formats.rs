@@ -5,7 +5,7 @@ use fullstop_core::identity::Identity;
 use fullstop_core::report::{CageKind, Member, Report, Taken, Verdict, Wanted};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
-use fullstop_store::Text;
+use fullstop_protocol::{Spec, Text};
 use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, What};
 use proptest::collection::vec;
 use proptest::option;
@@ -128,12 +128,17 @@ fn reports() -> impl Strategy<Value = Report> {
     )
 }
 
+/// The name of a variable has no `=` in it, and is not empty.
+fn variables() -> impl Strategy<Value = Text> {
+    "[^=\0]{1,8}".prop_map(|name| Text(name.into()))
+}
+
 fn specs() -> impl Strategy<Value = SpecFile> {
     let on_exit = prop::sample::select(vec![OnExit::Stop, OnExit::Wait, OnExit::Release]);
     let cage = prop::sample::select(vec![Wanted::Auto, Wanted::Cgroup, Wanted::Tree]);
-    let words = (vec(texts(), 0..4), vec((texts(), texts()), 0..4), option::of(texts()));
+    let words = (vec(texts(), 0..4), vec((variables(), texts()), 0..4), option::of(texts()));
     let names = (option::of(any::<String>()), option::of(any::<String>()), option::of(".{0,20}"));
-    let plan = (on_exit, option::of((any::<u64>(), 0..1_000_000_000_u32)), cage);
+    let plan = (on_exit, option::of(any::<u64>()), cage);
     (words, names, plan, option::of(kins()), any::<u32>(), any::<u64>()).prop_map(
         |(
             (argv, env, cwd),
@@ -143,25 +148,12 @@ fn specs() -> impl Strategy<Value = SpecFile> {
             generation,
             at,
         )| {
-            let mut spec = spec(&id(1), None);
-            spec.plan.on_exit = on_exit;
-            spec.plan.timeout = timeout.map(|(s, ns)| Duration::new(s, ns));
-            let cgroup = cgroup.map(Into::into);
-            let started_at = at;
-            SpecFile {
-                argv,
-                env,
-                cwd,
-                name,
-                group,
-                cgroup,
-                cage,
-                kin,
-                lock: Some(7),
-                generation,
-                started_at,
-                ..spec
-            }
+            let mut file = spec(&id(1), None);
+            let timeout = timeout.map(Duration::from_millis);
+            file.spec =
+                Spec { argv, env, cwd, name, group, cage, on_exit, timeout, ..Spec::new(vec![]) };
+            let (cgroup, started_at) = (cgroup.map(Into::into), at);
+            SpecFile { cgroup, kin, lock: Some(7), generation, started_at, ..file }
         },
     )
 }

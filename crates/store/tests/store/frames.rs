@@ -1,7 +1,8 @@
 //! What passes between a window and a keeper arrives as it was sent, however it is
 //! cut on the way; and nothing that arrives can break whoever reads it.
 
-use fullstop_store::{Frame, Frames, Size};
+use fullstop_protocol::Size;
+use fullstop_store::{Frame, Frames};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

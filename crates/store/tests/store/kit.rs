@@ -1,11 +1,11 @@
 //! A store of one's own, and what to put into it.
 
 use fullstop_core::id::Id;
-use fullstop_core::machine::Plan;
-use fullstop_core::report::{CageKind, Wanted};
-use fullstop_core::words::{OnExit, Reason};
-use fullstop_store::format::{Event, Phase, RecordFile, SpecFile, VERSION, What};
-use fullstop_store::{RunDir, Store, Streams, Text, World};
+use fullstop_core::report::CageKind;
+use fullstop_core::words::Reason;
+use fullstop_protocol::{Labels, Spec};
+use fullstop_store::format::{Event, Format as _, Phase, RecordFile, SpecFile, What};
+use fullstop_store::{RunDir, Store, World};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -71,38 +71,32 @@ pub fn id(day: u64) -> Id {
 
 pub fn spec(id: &Id, name: Option<&str>) -> SpecFile {
     SpecFile {
-        version: VERSION,
+        version: SpecFile::VERSION,
         id: id.clone(),
-        name: name.map(str::to_owned),
-        group: None,
         generation: 1,
-        argv: vec![Text("sleep".into()), Text("60".into())],
-        env: vec![(Text("TOKEN".into()), Text("secret".into()))],
-        cwd: Some(Text("/".into())),
-        plan: Plan {
-            ladder: "kill".parse().expect("a ladder"),
-            on_exit: OnExit::Stop,
-            timeout: None,
-            no_output: None,
-            idle: None,
-        },
-        cage: Wanted::Auto,
         cgroup: None,
         kin: None,
         lock: None,
         world: World::here().clone(),
         started_at: EPOCH_MS,
-        streams: Streams::default(),
-        secrets: Vec::new(),
+        unknown: None,
+        spec: Spec {
+            name: name.map(str::to_owned),
+            env: vec![("TOKEN".into(), "secret".into())],
+            cwd: Some("/".into()),
+            ladder: "kill".parse().expect("a ladder"),
+            ..Spec::new(vec!["sleep".into(), "60".into()])
+        },
     }
 }
 
 pub fn record(id: &Id, state: Phase) -> RecordFile {
     RecordFile {
-        version: VERSION,
+        version: RecordFile::VERSION,
         id: id.clone(),
         name: None,
         group: None,
+        labels: Labels::default(),
         generation: 1,
         command: vec!["sleep".to_owned(), "60".to_owned()],
         state,

@@ -2,7 +2,8 @@
 
 use crate::disk::{fill, is_full, on_disk};
 use crate::kit::{Home, begin, id, names};
-use fullstop_store::{GroupGenerations, GroupName, Store, StoreError};
+use fullstop_protocol::GroupGenerations;
+use fullstop_store::{GroupName, Store, StoreError};
 use proptest::prelude::*;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;

@@ -14,40 +14,43 @@ fn ladder(text: &str) -> Ladder {
 #[test]
 fn streams_are_what_is_usual_where_the_run_stands() {
     let table = [
-        (Ground::Front, Stdin::Inherit, Output::Inherit),
-        (Ground::Aside, Stdin::Inherit, Output::Inherit),
-        (Ground::Back, Stdin::Null, Output::Log),
+        (Placement::Foreground, Stdin::Inherit, Output::Inherit),
+        (Placement::Beside, Stdin::Inherit, Output::Inherit),
+        (Placement::Background, Stdin::Null, Output::Log),
     ];
-    for (ground, stdin, output) in table {
-        let usual = command().settled(ground).expect("fits");
-        assert_eq!(usual, Streams { stdin, output, ..Streams::default() }, "{ground:?}");
+    for (placement, stdin, output) in table {
+        let usual = command().settled(placement).expect("fits");
+        assert_eq!((usual.stdin, usual.output), (stdin, output), "{placement:?}");
+        assert_eq!((usual.log_max, usual.drain), (None, Drain::default()));
     }
 }
 
 #[test]
 fn streams_are_what_was_asked_for() {
-    let shown = command().log(true).log_max(1 << 20).settled(Ground::Front).expect("fits");
+    let shown = command().log(true).log_max(1 << 20).settled(Placement::Foreground).expect("fits");
     assert_eq!((shown.output, shown.log_max), (Output::Show, Some(1 << 20)));
-    let own = command().pty(SIZE).fit(Fit::Smallest).log(true).settled(Ground::Back);
+    let own = command().pty(SIZE).fit(Fit::Smallest).log(true).settled(Placement::Background);
     let own = own.expect("a terminal is always logged");
-    assert_eq!(own.terminal(), Some((SIZE, Fit::Smallest)));
+    assert_eq!(own.output.terminal(), Some((SIZE, Fit::Smallest)));
     let quiet = Duration::from_millis(10);
-    let drained = command().drain(quiet, quiet).settled(Ground::Back).expect("fits");
+    let drained = command().drain(quiet, quiet).settled(Placement::Background).expect("fits");
     assert_eq!(drained.drain, Drain { quiet, most: quiet });
-    let huge = command().pty(Size { rows: 9999, cols: 0 }).settled(Ground::Aside).expect("fits");
-    assert_eq!(huge.terminal().map(|(size, _)| size), Some(Size { rows: 500, cols: 1 }));
+    let huge =
+        command().pty(Size { rows: 9999, cols: 0 }).settled(Placement::Beside).expect("fits");
+    assert_eq!(huge.output.terminal().map(|(size, _)| size), Some(Size { rows: 500, cols: 1 }));
 }
 
 #[test]
 fn a_file_is_found_from_elsewhere() {
-    let file = command().stdin(Stdin::File("null".into())).settled(Ground::Back).expect("fits");
+    let file =
+        command().stdin(Stdin::File("null".into())).settled(Placement::Background).expect("fits");
     let here = std::env::current_dir().expect("here").join("null");
     assert_eq!(file.stdin, Stdin::File(here.into_os_string().into()));
 }
 
 #[test]
 fn what_does_not_go_together_gets_one_line() {
-    use Ground::{Aside, Back, Front};
+    use Placement::{Background as Back, Beside as Aside, Foreground as Front};
     let closes = || command().ladder(ladder("close-stdin:1s,kill"));
     let second = Duration::from_secs(1);
     let table = [
@@ -71,16 +74,16 @@ fn what_does_not_go_together_gets_one_line() {
         (closes().stdin(Stdin::Null), Front, "--stdin pipe"),
         (closes().stdin(Stdin::File("x".into())), Back, "--stdin pipe"),
     ];
-    for (command, ground, part) in table {
+    for (command, placement, part) in table {
         let asked = format!("{command:?}");
-        let why = command.settled(ground).expect_err(&asked).to_string();
+        let why = command.settled(placement).expect_err(&asked).to_string();
         assert!(why.contains(part) && !why.contains('\n'), "{part}: {why}");
     }
 }
 
 #[test]
 fn what_goes_together_is_left_in_peace() {
-    use Ground::{Aside, Back, Front};
+    use Placement::{Background as Back, Beside as Aside, Foreground as Front};
     let closes = || command().ladder(ladder("input:\"/exit\\r\":1s,kill"));
     let second = Duration::from_secs(1);
     let table = [
@@ -96,8 +99,8 @@ fn what_goes_together_is_left_in_peace() {
         (closes().stdin(Stdin::Pipe), Back),
         (closes().pty(SIZE), Back),
     ];
-    for (command, ground) in table {
+    for (command, placement) in table {
         let asked = format!("{command:?}");
-        command.settled(ground).unwrap_or_else(|why| panic!("{why}: {asked}"));
+        command.settled(placement).unwrap_or_else(|why| panic!("{why}: {asked}"));
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::sweep::{Found, Mode, sweep, sweep_one};
-use fullstop_store::format::{Phase, SpecFile};
+use fullstop_store::format::{Format as _, Phase, SpecFile};
 use std::path::Path;
 
 const SPEC: &str = include_str!("../../../../store/tests/fixtures/v1/spec.json");
@@ -15,9 +15,9 @@ impl Place {
 
     /// A run that is live as long as the directory is held, and lost after that.
     fn begin(&self, world: &World, state: Phase) -> (Id, RunDir) {
-        let mut spec: SpecFile = serde_json::from_str(SPEC).expect("a spec");
+        let mut spec = SpecFile::parse(1, SPEC.as_bytes()).expect("a spec");
         spec.id = format!("0tewhm6{:06}", self.0.all().expect("a list").len()).parse().expect("id");
-        (spec.group, spec.cgroup, spec.lock) = (None, None, None);
+        (spec.spec.group, spec.cgroup, spec.lock) = (None, None, None);
         spec.world = world.clone();
         let run = self.0.create(&spec.id).expect("a run");
         run.write_spec(&spec).expect("a spec");

@@ -1,6 +1,9 @@
 //! Text from a command line or an environment: usually UTF-8, but nobody says so.
 
-use serde::de::{SeqAccess, Visitor};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -9,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// In JSON a string where it is one, and otherwise an array of bytes.
 ///
 /// ```
-/// use fullstop_store::Text;
+/// use fullstop_protocol::Text;
 ///
 /// assert_eq!(serde_json::to_string(&Text("plain".into()))?, r#""plain""#);
 /// # Ok::<(), serde_json::Error>(())
@@ -21,7 +24,7 @@ impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.to_str() {
             Some(text) => serializer.serialize_str(text),
-            None => self.0.as_bytes().serialize(serializer),
+            None => Encoded { base64: STANDARD.encode(self.0.as_bytes()) }.serialize(serializer),
         }
     }
 }
@@ -32,19 +35,33 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
+/// How bytes are written that are not UTF-8.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Encoded {
+    base64: String,
+}
+
 struct TextVisitor;
 
 impl<'de> Visitor<'de> for TextVisitor {
     type Value = Text;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string, or an array of bytes")
+        f.write_str("a string, or bytes as {\"base64\": …}")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
         Ok(Text(text.into()))
     }
 
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Text, A::Error> {
+        let Encoded { base64 } = Encoded::deserialize(MapAccessDeserializer::new(map))?;
+        let bytes = STANDARD.decode(base64).map_err(A::Error::custom)?;
+        Ok(Text(OsString::from_vec(bytes)))
+    }
+
+    /// An array of numbers: so version 1 wrote bytes.
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Text, A::Error> {
         let mut bytes = Vec::new();
         while let Some(byte) = sequence.next_element()? {
@@ -82,6 +99,19 @@ mod tests {
             let text = Text(OsString::from_vec(bytes.to_vec()));
             let json = serde_json::to_string(&text).expect("written");
             assert_eq!(serde_json::from_str::<Text>(&json).expect("read"), text, "{json}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_base64_and_were_numbers() {
+        let text = Text(OsString::from_vec(b"fo\xff".to_vec()));
+        let json = serde_json::to_string(&text).expect("written");
+        assert_eq!(json, r#"{"base64":"Zm//"}"#);
+        for known in [&*json, "[102,111,255]"] {
+            assert_eq!(serde_json::from_str::<Text>(known).expect("read"), text);
+        }
+        for wrong in ["7", "null", "[300]", r#"{"base64":"Zm/"}"#, r#"{"hex":"666f"}"#] {
+            assert!(serde_json::from_str::<Text>(wrong).is_err(), "{wrong}");
         }
     }
 }

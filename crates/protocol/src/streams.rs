@@ -1,5 +1,6 @@
 //! What a run's stdin, stdout and stderr are made of.
 
+use crate::milliseconds;
 use crate::text::Text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,37 +9,18 @@ use std::time::Duration;
 
 /// How long output may be silent after the tree is gone before it is closed. Whoever
 /// holds it then is outside the run.
-pub const QUIET: Duration = Duration::from_millis(500);
+const QUIET: Duration = Duration::from_millis(500);
 /// How long it is drained in all. With the last step it shares the five seconds that
 /// a stop may take beyond its ladder.
-pub const DRAIN_MOST: Duration = Duration::from_secs(4);
+const DRAIN_MOST: Duration = Duration::from_secs(4);
 
 /// What the last step and the drain may take together, unless the drain was given more.
-pub const TOGETHER: Duration = Duration::from_secs(5);
-
-/// What a run's streams are made of.
-///
-/// ```
-/// use fullstop_store::{Output, Stdin, Streams};
-///
-/// let streams: Streams = serde_json::from_str("{}")?;
-/// assert_eq!((streams.stdin, streams.output), (Stdin::Inherit, Output::Inherit));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Streams {
-    pub stdin: Stdin,
-    pub output: Output,
-    /// How many bytes each log keeps: its head and its tail.
-    pub log_max: Option<u64>,
-    pub drain: Drain,
-}
+const TOGETHER: Duration = Duration::from_secs(5);
 
 /// Where the command reads from.
 ///
 /// ```
-/// use fullstop_store::Stdin;
+/// use fullstop_protocol::Stdin;
 ///
 /// assert_eq!(serde_json::to_string(&Stdin::File("/etc/hosts".into()))?, r#"{"file":"/etc/hosts"}"#);
 /// # Ok::<(), serde_json::Error>(())
@@ -58,9 +40,9 @@ pub enum Stdin {
 /// Where the command writes to.
 ///
 /// ```
-/// use fullstop_store::{Output, Streams};
+/// use fullstop_protocol::Output;
 ///
-/// assert!(Streams { output: Output::Show, ..Streams::default() }.captures());
+/// assert!(Output::Show.is_captured() && !Output::Inherit.is_captured());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -79,7 +61,7 @@ pub enum Output {
 /// How the terminal's size follows its windows.
 ///
 /// ```
-/// use fullstop_store::Fit;
+/// use fullstop_protocol::Fit;
 ///
 /// assert_eq!(Fit::default(), Fit::Latest);
 /// ```
@@ -98,14 +80,16 @@ pub enum Fit {
 /// The drain: how long output may outlive the tree.
 ///
 /// ```
-/// use fullstop_store::Drain;
+/// use fullstop_protocol::Drain;
 ///
 /// let Drain { quiet, most } = Drain::default();
 /// assert!(quiet < most);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
+    #[serde(rename = "quiet_ms", with = "milliseconds")]
     pub quiet: Duration,
+    #[serde(rename = "most_ms", with = "milliseconds")]
     pub most: Duration,
 }
 
@@ -116,24 +100,20 @@ impl Default for Drain {
 }
 
 impl Drain {
+    /// How long the last step and the drain may take together.
     pub fn together(self) -> Duration {
         self.most.max(TOGETHER)
     }
 }
 
-impl Streams {
+impl Output {
     /// Whether the keeper stands between the command and its output.
-    pub fn captures(&self) -> bool {
-        self.output != Output::Inherit
+    pub fn is_captured(self) -> bool {
+        self != Output::Inherit
     }
 
-    /// How long the last step and the drain may take together.
-    pub fn with_last_step(&self, kill: Duration) -> Duration {
-        if self.captures() { kill.max(self.drain.together()) } else { kill }
-    }
-
-    pub fn terminal(&self) -> Option<(Size, Fit)> {
-        match self.output {
+    pub fn terminal(self) -> Option<(Size, Fit)> {
+        match self {
             Output::Terminal { size, fit } => Some((size, fit)),
             _ => None,
         }
@@ -143,7 +123,7 @@ impl Streams {
 /// A terminal's size, in characters.
 ///
 /// ```
-/// use fullstop_store::Size;
+/// use fullstop_protocol::Size;
 ///
 /// let size: Size = "24x80".parse().unwrap();
 /// assert_eq!((size.rows, size.cols), (24, 80));

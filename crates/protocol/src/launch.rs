@@ -1,0 +1,83 @@
+//! The launch: what holds for one start of a run only.
+
+use crate::sealed::Sealed;
+use crate::spec::{Spec, SpecError, read_strictly};
+use crate::text::Text;
+use fullstop_core::id::Id;
+use fullstop_core::identity::Identity;
+use serde::{Deserialize, Serialize};
+
+/// What holds for one start only. A restart has another launch for the same [`Spec`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    pub id: Id,
+    pub generation: u32,
+    pub placement: Placement,
+    /// Who asked for it; a restarted run has no host.
+    #[serde(default)]
+    pub host: Option<Host>,
+    /// Where its record is kept, if not where records usually are.
+    #[serde(default)]
+    pub state_dir: Option<Text>,
+    /// What its group was when the run was asked for.
+    #[serde(default)]
+    pub group_generations: Option<GroupGenerations>,
+    /// What is in the secrets of the spec, in their order.
+    #[serde(default)]
+    pub secrets: Vec<Sealed>,
+}
+
+impl Launch {
+    /// The first start of a run.
+    pub fn new(id: Id, placement: Placement) -> Launch {
+        Launch {
+            id,
+            generation: 1,
+            placement,
+            host: None,
+            state_dir: None,
+            group_generations: None,
+            secrets: Vec::new(),
+        }
+    }
+}
+
+/// The program that a run belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    pub process: Identity,
+}
+
+/// Where a run stands to its caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// In its place: `fullstop run`. It works without a record, if it must.
+    #[default]
+    Foreground,
+    /// Apart from it, with what it gave for stdin, stdout and stderr.
+    Beside,
+    /// Apart from it, writing to logs in the run's directory.
+    Background,
+    /// Apart from it, on a terminal of its own, on which it is about to open a window:
+    /// `fullstop run --pty`.
+    Window,
+}
+
+/// The generations of a group and of every group above it, the outermost first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupGenerations(pub Vec<String>);
+
+/// What a host hands to the process that becomes the guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    pub spec: Spec,
+    pub launch: Launch,
+}
+
+impl Start {
+    /// Reads a start; in its spec no unknown field is allowed, as in [`Spec::from_json`].
+    pub fn from_json(json: &[u8]) -> Result<Start, SpecError> {
+        read_strictly(json, "spec.")
+    }
+}

@@ -1,0 +1,58 @@
+//! Parts of a spec that this version refuses as `unsupported`. They are fixed here, so that
+//! every client can say them and none has to guess whether they were dropped.
+
+use serde::{Deserialize, Serialize};
+
+/// A name that at most one live run of this user may hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    pub name: String,
+    #[serde(default)]
+    pub if_busy: IfBusy,
+}
+
+/// What a start does if its key is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IfBusy {
+    #[default]
+    Refuse,
+    /// Waits until the holder has ended.
+    Wait,
+    /// Stops the holder first.
+    Replace,
+}
+
+/// Whose rights the command has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// A resource that `setrlimit` bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    AddressSpace,
+    Core,
+    Cpu,
+    Data,
+    FileSize,
+    LockedMemory,
+    OpenFiles,
+    Processes,
+    Stack,
+}
+
+/// What the whole run may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Hundredths of one processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<u32>,
+}
