@@ -64,8 +64,6 @@ fn restart(world: &mut World, place: Place) -> Outcome {
     ensure!(run_ids(world) == [id.clone()], "there are others: {:?}", run_ids(world));
     let listed = tell(world, place, &["ps", "-q", "--group", "plan"])?;
     ensure!(listed == format!("{id}\n"), "the group holds {listed:?}");
-    let told = read_json(&world.dir().join("report.json"))?;
-    ensure!(told["generation"] == 3, "the report is {told}");
     // The one before it ended in order, and that is written down.
     let events = tell(world, place, &["events", "--json", &id])?;
     let of = |generation: u64| -> Vec<String> {
@@ -82,6 +80,8 @@ fn restart(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["stop", &id])?;
     nobody(world)?;
     expect_over(world, &id, "stopped", proof(place))?;
+    let report = read_json(&world.dir().join("report.json"))?;
+    ensure!(report["generation"] == 4, "the report is {report}");
     all_clean(world)
 }
 

@@ -14,12 +14,14 @@ pub fn register(registry: &mut Registry) {
 /// Of ids that sorted by chance, a dozen in so many would be the wrong ones.
 const TRIES: usize = 40;
 
+const IN_FRONT: &str = "\"$0\" run --log --name \"$1\" echo $number";
+const BEHIND: &str = "\"$0\" wait $(\"$0\" start --name \"$1\" echo $number)";
+
 /// Two runs of one name, the second begun as soon as the first is over. Each writes its
 /// number.
-fn two_of(world: &mut World, place: Place, name: &str) -> Outcome {
+fn two_of(world: &mut World, place: Place, run: &str, name: &str) -> Outcome {
     let program = text(world.fullstop());
-    let script =
-        "\"$0\" run --log --name \"$1\" echo first; \"$0\" run --log --name \"$1\" echo second";
+    let script = &format!("for number in first second; do {run}; done");
     let asked = ask_program(world, place, "sh", &[name], |command| {
         command.args(["-c", script, &program, name]);
     })?;
@@ -29,7 +31,7 @@ fn two_of(world: &mut World, place: Place, name: &str) -> Outcome {
 fn logs_and_rm(world: &mut World, place: Place) -> Outcome {
     for number in 0..TRIES {
         let name = format!("same-{number}");
-        two_of(world, place, &name)?;
+        two_of(world, place, IN_FRONT, &name)?;
         let logs = tell(world, place, &["logs", &name])?;
         ensure!(logs == "second\n", "{name}: logs shows {logs:?}");
         tell(world, place, &["rm", &name])?;
@@ -44,7 +46,7 @@ fn logs_and_rm(world: &mut World, place: Place) -> Outcome {
 fn restart(world: &mut World, place: Place) -> Outcome {
     for number in 0..TRIES {
         let name = format!("same-{number}");
-        two_of(world, place, &name)?;
+        two_of(world, place, BEHIND, &name)?;
         let told = tell(world, place, &["restart", &name])?;
         let id = told.split(' ').next().unwrap_or_default().to_owned();
         tell(world, place, &["wait", &id])?;

@@ -120,7 +120,10 @@ fn mistakes_are_told_in_one_line_each() {
             "--detach-keys: \"ctrl-1\" is no key: ctrl-a to ctrl-z, ctrl-@[\\]^_, or a character",
         ),
         ("stop", "which run? give its id, --group, --label or --all (see fullstop stop --help)"),
-        ("kill a --all", "ids, --group, --label and --all: only one of them (see fullstop kill --help)"),
+        (
+            "kill a --all",
+            "ids, --group, --label and --all: only one of them (see fullstop kill --help)",
+        ),
         ("signal", "which signal? give its name (see fullstop signal --help)"),
         ("signal term", "which run? give its id (see fullstop signal --help)"),
         ("signal tern a", "unknown signal \"tern\" (see fullstop signal --help)"),
