@@ -79,6 +79,10 @@ fn check_place(spec: &Spec) -> Result<()> {
         return failed("enter working directory", cwd, &why);
     }
     if let Stdin::File(input) = &spec.stdin {
+        if secret::names_own_descriptor(input) {
+            let why = io::Error::other("it is no file that can be opened again");
+            return failed("read stdin from", Path::new(&input.0), &why);
+        }
         let input = path(input);
         if let Err(why) = rustix::fs::access(&input, rustix::fs::Access::READ_OK) {
             return failed("read stdin from", &input, &why.into());

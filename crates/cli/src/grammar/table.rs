@@ -56,7 +56,9 @@ static RESTART: Command = Command {
     path: &["restart"],
     does: "stop runs, then start them again as they were",
     usage: "[options] ID…",
-    about: ABOUT_IDS,
+    about: "\
+An ID is a run's id, the beginning of one that no other run shares, or a name. What
+has its caller's stdin, stdout or descriptors is not restarted: start it anew.",
     operands: &[IDS],
     sections: ONLY_JSON,
     ..BARE
