@@ -90,7 +90,7 @@ pub use ready::Ready;
 pub use reaper::{Ended, Spawned};
 pub use registry::{Need, Registry, Scenario};
 pub use rustix::process::{Pid, Signal};
-pub use time::{Deadline, await_until, millis, race_until, seconds};
+pub use time::{Deadline, await_until, millis, race_until, seconds, unix_ms_of};
 pub use user::{PLAIN_UID, User};
 pub use world::World;
 

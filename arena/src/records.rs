@@ -21,7 +21,7 @@ pub fn expect_finished(world: &World) -> Outcome {
         let text = fs::read_to_string(dir.join("record.json"));
         let text = text.context(format!("run {id} has no record"))?;
         let record: Value = serde_json::from_str(&text).context("a record")?;
-        let state = record["state"]["state"].as_str().unwrap_or_default();
+        let state = record["state"].as_str().unwrap_or_default();
         ensure!(matches!(state, "ended" | "released"), "run {id} is written down as {state:?}");
         let report = &record["report"];
         ensure!(report["id"] == id.as_str(), "run {id} has another's report: {report}");

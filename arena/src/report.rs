@@ -2,6 +2,7 @@
 //! a renamed field is a failure here.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde::Deserialize;
 
@@ -23,7 +24,8 @@ pub struct Report {
     pub survivors: Vec<Member>,
     pub released: Vec<Member>,
     pub proof: Option<String>,
-    pub started_at: u64,
+    #[serde(deserialize_with = "crate::time::instant")]
+    pub started_at: SystemTime,
     pub elapsed_ms: u64,
 }
 

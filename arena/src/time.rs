@@ -1,8 +1,9 @@
 //! Deadlines. Every wait in the arena has one.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::Timespec;
+use serde::{Deserialize as _, Deserializer};
 
 use crate::{Failure, InTime, Missed};
 
@@ -12,6 +13,18 @@ pub const fn millis(n: u64) -> Duration {
 
 pub const fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
+}
+
+/// A point in time, as fullstop writes it: RFC 3339 in UTC.
+pub fn instant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SystemTime, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_rfc3339(&text).map_err(serde::de::Error::custom)
+}
+
+/// The same in milliseconds since 1970.
+pub fn unix_ms_of(text: &str) -> Option<u64> {
+    let since = humantime::parse_rfc3339(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
 }
 
 /// A moment after which waiting is over, and since when that is known.

@@ -43,11 +43,13 @@ mod records {
     pub mod starting;
     pub mod statuses;
     pub mod stopping;
+    pub mod stranger;
     pub mod strangers;
     pub mod suspended;
     pub mod sweeping;
     pub mod titles;
     pub mod vanished;
+    pub mod wire;
     pub mod worlds;
 }
 
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
             records::following::register,
             records::stopping::register,
             records::again::register,
+            records::wire::register,
+            records::stranger::register,
             records::restarting::register,
             records::around::register,
             records::sweeping::register,

@@ -1,7 +1,7 @@
 //! Is the report true? Everything that is not is named at once.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::cell::{Cage, Cell};
 use super::member::{Count, Crowd};
@@ -66,7 +66,7 @@ impl Lies {
 }
 
 fn identity(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
-    lies.unless(report.version == 1, || format!("version {}", report.version));
+    lies.unless(report.version == 2, || format!("version {}", report.version));
     lies.unless(!report.id.is_empty(), || "no id".into());
     lies.unless(report.name.is_none(), || format!("name {:?} was never given", report.name));
     lies.unless(report.generation == 1, || format!("generation {}", report.generation));
@@ -223,9 +223,8 @@ fn clocks(cell: &Cell, report: &Report, seen: &Seen, lies: &mut Lies) {
         let wanted = u64::try_from(cell.timeout().as_millis()).unwrap_or(u64::MAX);
         lies.unless(first + 1 >= wanted, || format!("the timeout came after {first} ms"));
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let started = Duration::from_millis(report.started_at);
-    let age = now.saturating_sub(started);
+    let (now, started) = (SystemTime::now(), report.started_at);
+    let age = now.duration_since(started).unwrap_or_default();
     let bound = seen.took.lasted() + LATE;
     lies.unless(started <= now, || {
         format!("starts {started:?} after the epoch, and now is {now:?}")

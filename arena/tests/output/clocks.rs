@@ -158,7 +158,7 @@ fn first_reason(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["stop", "--no-wait", &id])?;
     // The other clocks run out meanwhile, of which there is nothing to be seen.
     let record = || crate::desk::record(world, &id).unwrap_or_default();
-    let ended = await_until(seconds(1), || record()["state"]["state"] == "ended");
+    let ended = await_until(seconds(1), || record()["state"] == "ended");
     ensure!(!ended, "another clock has ended it: {}", record());
     tell(world, place, &["kill", &id])?;
     let (_, report) = over(world, place, &id)?;

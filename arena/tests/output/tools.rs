@@ -257,5 +257,5 @@ pub fn events(world: &World, id: &str, name: &str) -> Outcome<Vec<Value>> {
     let text = fs::read_to_string(dir(world, id).join("events.jsonl")).context("events")?;
     let all: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
     let all = all.context(format!("events of {id}: {text:?}"))?;
-    Ok(all.into_iter().filter(|event| event["event"] == name).collect())
+    Ok(all.into_iter().filter(|event| event["type"] == name).collect())
 }

@@ -1,17 +1,16 @@
 //! `restart`, `rm` and `prune`: what comes after the end.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use arena::{Context, Deadline, Outcome, Process, Registry, World, await_until, ensure, seconds};
-use serde_json::Value;
+use arena::{Context, Outcome, Process, Registry, World, await_until, ensure, seconds};
+use serde_json::{Value, json};
 
 use super::desk::{
     QUIET, alive, all_clean, ask, dir, expect_over, nobody, proof, read_json, record, run_ids, say,
     start, tell, who,
 };
+use super::wire::Client;
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
@@ -69,7 +68,7 @@ fn restart(world: &mut World, place: Place) -> Outcome {
     let of = |generation: u64| -> Vec<String> {
         let all = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         all.filter(|event| event["generation"] == generation)
-            .filter_map(|event| event["event"].as_str().map(str::to_owned))
+            .filter_map(|event| event["type"].as_str().map(str::to_owned))
             .collect()
     };
     for generation in 1..=3 {
@@ -145,16 +144,17 @@ fn old_order(world: &mut World, place: Place) -> Outcome {
     tell(world, place, &["restart", &id])?;
     let now = who(world, &id)?;
     for order in [
-        r#"{"ask":"stop","generation":1}"#,
-        r#"{"ask":"kill","generation":1}"#,
-        r#"{"ask":"signal","generation":1,"signal":"kill"}"#,
-        r#"{"ask":"signal","generation":1,"signal":"term"}"#,
+        json!({"id": 7, "type": "stop", "generation": 1}),
+        json!({"id": 7, "type": "kill", "generation": 1}),
+        json!({"id": 7, "type": "signal", "generation": 1, "signal": "kill"}),
+        json!({"id": 7, "type": "signal", "generation": 1, "signal": "term"}),
     ] {
-        let answer = speak(world, &id, order)?;
-        ensure!(answer["say"] == "refused", "{order} was answered with {answer}");
+        let answer = Client::connect(world, &id)?.ask(&order)?;
+        ensure!(answer["code"] == "superseded", "{order} was answered with {answer}");
+        ensure!(answer["id"] == 7, "{order} was answered with {answer}");
     }
     ensure!(alive(&now.leader) && alive(&now.keeper), "an old order hit the new generation");
-    ensure!(record(world, &id)?["state"]["state"] == "running", "{}", record(world, &id)?);
+    ensure!(record(world, &id)?["state"] == "running", "{}", record(world, &id)?);
     // An order that is under way when its run is restarted never hits the next one.
     let stops: Vec<_> =
         (0..3).map(|_| ask(world, place, &["stop", &id])).collect::<Outcome<_>>()?;
@@ -168,20 +168,6 @@ fn old_order(world: &mut World, place: Place) -> Outcome {
     say(world, place, &["kill", &id])?.expect(0)?;
     nobody(world)?;
     all_clean(world)
-}
-
-/// Says one line to a keeper, and hears one.
-fn speak(world: &World, id: &str, order: &str) -> Outcome<Value> {
-    let mut stream =
-        UnixStream::connect(dir(world, id).join("control.sock")).context("the keeper's socket")?;
-    stream.set_read_timeout(Some(SOON)).context("timeout")?;
-    stream.write_all(format!("{order}\n").as_bytes()).context("saying")?;
-    let deadline = Deadline::after(SOON);
-    let mut line = String::new();
-    let heard = BufReader::new(stream).read_line(&mut line);
-    ensure!(deadline.stands(), "no answer within {SOON:?}");
-    heard.context("hearing")?;
-    serde_json::from_str(&line).context(format!("no JSON: {line:?}"))
 }
 
 /// Two at once: there is one generation in the end, with one leader.

@@ -256,7 +256,7 @@ fn take_residues(world: &mut World, before: &BTreeSet<String>, tally: &mut Tally
         if held.iter().all(|name| name == "lock") {
             fs::remove_dir_all(&dir).context("a blank directory")?;
         } else if held.iter().any(|name| name == "lock" || name == "control.sock") {
-            let state = record(world, &id)?["state"]["state"].clone();
+            let state = record(world, &id)?["state"].clone();
             ensure!(state == "ended", "{id} is {state}, unlisted, and holds {held:?}");
             for name in ["lock", "control.sock"] {
                 let _ = fs::remove_file(dir.join(name));
@@ -473,7 +473,7 @@ fn all_readable(world: &mut World, place: Place) -> Outcome {
             let event: Value = serde_json::from_str(line).context(format!("an event of {id}"))?;
             ensure!(event["id"] == id, "an event of another: {event}");
         }
-        let ends = events.lines().filter(|line| line.contains("\"event\":\"ended\"")).count();
+        let ends = events.lines().filter(|line| line.contains("\"type\":\"ended\"")).count();
         ensure!(ends == 1, "{id} ended {ends} times: {events}");
         let held = names(&super::desk::dir(world, id));
         let fine = [

@@ -173,7 +173,7 @@ fn late_restart(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &options, &["sh", "-c", script])?;
     ready.expect("up")?;
     let asked = ask(world, place, &["restart", &id])?;
-    let stopping = || record(world, &id).is_ok_and(|r| r["state"]["state"] == "stopping");
+    let stopping = || record(world, &id).is_ok_and(|r| r["state"] == "stopping");
     ensure!(await_until(SOON, stopping), "it is not being stopped");
     let restart = Process::read(asked.spawned.pid).context("the restart")?;
     stop_process(restart.pid)?;

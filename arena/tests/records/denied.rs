@@ -179,7 +179,10 @@ fn no_cgroup(world: &mut World, place: Place) -> Outcome {
 }
 
 fn ended(world: &mut World, place: Place) -> Outcome {
-    is_ended(world, place, |record| record["state"] = json!({"state": "ended", "reason": "exited"}))
+    is_ended(world, place, |record| {
+        record["state"] = json!("ended");
+        record["reason"] = json!("exited");
+    })
 }
 
 /// A path that is called like its cgroup leads to the cgroup of a stranger.

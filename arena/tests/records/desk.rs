@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use arena::{
     Context, Ended, MemberSlots, Outcome, Process, Signal, Spawned, Took, World, await_until,
-    ensure, millis, seconds, send_signal,
+    ensure, millis, seconds, send_signal, unix_ms_of,
 };
 use serde_json::Value;
 
@@ -229,7 +229,8 @@ pub fn await_settled(world: &World, id: &str) -> Outcome {
     let settled = || {
         let at = fs::metadata(&written).and_then(|file| file.modified()).ok();
         let at = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let began = record(world, id).ok().and_then(|record| record["started_at"].as_u64());
+        let began =
+            record(world, id).ok().and_then(|record| unix_ms_of(record["started_at"].as_str()?));
         // After 50 ms; but files are dated by a clock that ticks.
         at.zip(began).is_some_and(|(at, began)| at > millis(began + 30))
     };
@@ -344,15 +345,15 @@ pub fn cgroup_procs(world: &World, id: &str) -> Vec<i32> {
 pub fn expect_over(world: &World, id: &str, reason: &str, proof: &str) -> Outcome {
     ensure!(!live_ids(world).contains(&id.to_owned()), "run {id} is still listed");
     let record = record(world, id)?;
-    let (state, report) = (&record["state"], &record["report"]);
-    ensure!(state["state"] == "ended", "run {id} is written down as {state}");
-    ensure!(state["reason"] == reason, "run {id} ended by {state}, not {reason}");
+    let report = &record["report"];
+    ensure!(record["state"] == "ended", "run {id} is written down as {}", record["state"]);
+    ensure!(record["reason"] == reason, "run {id} ended by {}, not {reason}", record["reason"]);
     ensure!(report["reason"] == reason, "the report says {}", report["reason"]);
     ensure!(report["proof"] == proof, "the proof is {}, not {proof}", report["proof"]);
     let events = fs::read_to_string(dir(world, id).join("events.jsonl")).unwrap_or_default();
     let last: Value = serde_json::from_str(events.lines().last().unwrap_or_default())
         .context(format!("the events of {id} have no end: {events:?}"))?;
-    ensure!(last["event"] == "ended", "the last event is {last}");
+    ensure!(last["type"] == "ended", "the last event is {last}");
     ensure!(last["reason"] == reason && last["proof"] == proof, "the last event is {last}");
     Ok(())
 }

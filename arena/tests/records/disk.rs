@@ -214,7 +214,7 @@ fn fills_up(world: &mut World, place: Place) -> Outcome {
     let said = tell(world, place, &["ps", "-q"])?;
     ensure!(said == format!("{id}\n"), "ps says {said:?}");
     fs::remove_file(point.join("filler")).context("filler")?;
-    let caught_up = || record(world, &id).is_ok_and(|r| r["state"]["state"] == "stopping");
+    let caught_up = || record(world, &id).is_ok_and(|r| r["state"] == "stopping");
     ensure!(await_until(SOON, caught_up), "what was missed is never written");
     tell(world, place, &["kill", &id])?;
     nobody(world)?;
@@ -248,7 +248,7 @@ pub fn is_written(world: &mut World, place: Place, id: &str, reason: &str) -> Ou
     ensure!(live_ids(world).is_empty(), "it is still listed");
     super::desk::expect_over(world, id, reason, super::desk::proof(place))?;
     let events = fs::read_to_string(dir(world, id).join("events.jsonl")).context("events")?;
-    ensure!(events.contains(r#""event":"ended""#), "its end is no event: {events}");
+    ensure!(events.contains(r#""type":"ended""#), "its end is no event: {events}");
     for name in ["record.json.new", "record.room"] {
         ensure!(!dir(world, id).join(name).exists(), "{name} was left");
     }

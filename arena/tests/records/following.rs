@@ -65,7 +65,7 @@ fn in_order(world: &mut World, place: Place) -> Outcome {
     say(world, place, &["wait", &before])?.expect(0)?;
     let (follower, seen) = collected(world, place, &["events", "-f", "--json"])?;
     let has = |id: &str, event: &str, count: usize| {
-        let is = |told: &&Value| told["event"] == event;
+        let is = |told: &&Value| told["type"] == event;
         shown(&seen).get(id).map_or(0, |all| all.iter().filter(is).count()) >= count
     };
     ensure!(await_until(SOON, || has(&before, "ended", 1)), "history is not shown");

@@ -283,7 +283,7 @@ fn racing(world: &mut World, place: Place) -> Outcome {
     ensure!(refused > 0, "nobody came too late: nothing was tried");
     for id in run_ids(world) {
         let ended = record(world, &id)?;
-        ensure!(ended["state"]["state"] == "ended", "{id} is {}", ended["state"]);
+        ensure!(ended["state"] == "ended", "{id} is {}", ended["state"]);
     }
     all_clean(world)
 }

@@ -3,7 +3,10 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arena::{Context, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal};
+use arena::{
+    Context, Outcome, Process, Registry, Signal, World, await_until, ensure, send_signal,
+    unix_ms_of,
+};
 use serde_json::{Value, json};
 
 use super::desk::{
@@ -77,7 +80,7 @@ fn ps(world: &mut World, place: Place) -> Outcome {
         ensure!(row[field] == value, "{field} is {}, not {value}", row[field]);
     }
     let now = unix_ms();
-    let started = row["started_at"].as_u64().unwrap_or(0);
+    let started = row["started_at"].as_str().and_then(unix_ms_of).unwrap_or(0);
     ensure!((before..=now).contains(&started), "started at {started}, not after {before}");
     let age = row["age_ms"].as_u64().unwrap_or(u64::MAX);
     ensure!(age <= now - before, "it is {age} ms old");
@@ -245,14 +248,22 @@ fn events(world: &mut World, place: Place) -> Outcome {
     let said = tell(world, place, &["events", "--json", &id])?;
     let told: Result<Vec<Value>, _> = said.lines().map(serde_json::from_str).collect();
     let told = told.context(format!("no JSON: {said}"))?;
-    let words: Vec<&str> = told.iter().filter_map(|event| event["event"].as_str()).collect();
-    ensure!(words == ["started", "step", "step", "step", "ended"], "what happened: {words:?}");
+    let words: Vec<&str> = told.iter().filter_map(|event| event["type"].as_str()).collect();
+    ensure!(
+        words == ["started", "asked", "step", "step", "step", "ended"],
+        "what happened: {words:?}"
+    );
     ensure!(told[0]["leader"] == leader, "it began with {}", told[0]);
-    let steps: Vec<&str> = told[1..4].iter().filter_map(|event| event["step"].as_str()).collect();
+    let steps: Vec<&str> = told[2..5].iter().filter_map(|event| event["step"].as_str()).collect();
     ensure!(steps.last() == Some(&"kill"), "the steps were {steps:?}");
-    ensure!(told[4]["proof"] == proof(place), "it ended with {}", told[4]);
-    let times: Vec<u64> = told.iter().filter_map(|event| event["at"].as_u64()).collect();
-    ensure!(times.is_sorted() && times.len() == 5, "the times are {times:?}");
+    ensure!(told[5]["proof"] == proof(place), "it ended with {}", told[5]);
+    let asker = &told[1]["asker"];
+    ensure!(asker["program"] == "fullstop" && asker["pid"].is_i64(), "it was asked by {asker}");
+    let times: Vec<u64> =
+        told.iter().filter_map(|event| unix_ms_of(event["at"].as_str()?)).collect();
+    ensure!(times.is_sorted() && times.len() == 6, "the times are {times:?}");
+    let numbers: Vec<u64> = told.iter().filter_map(|event| event["number"].as_u64()).collect();
+    ensure!(numbers == [1, 2, 3, 4, 5, 6], "the numbers are {numbers:?}");
     // Another's events stand between, in the order of time; asked for alone, alone.
     let other = start(world, place, &[], &["true"])?;
     say(world, place, &["wait", &other])?.expect(0)?;
@@ -285,11 +296,11 @@ fn events_at_once(world: &mut World, place: Place) -> Outcome {
         let text = fs::read_to_string(&path).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     };
-    let left = || told().iter().any(|event| event["event"] == "leader-exited");
+    let left = || told().iter().any(|event| event["type"] == "leader-exited");
     ensure!(await_until(SOON, left), "nobody tells that the leader has left: {:?}", told());
     send_signal(keeper(world)?.pid, Signal::KILL)?;
     world.expect_extinct(SOON)?;
-    let words: Vec<Value> = told().iter().map(|event| event["event"].clone()).collect();
+    let words: Vec<Value> = told().iter().map(|event| event["type"].clone()).collect();
     ensure!(words == ["started", "leader-exited", "step", "ended"], "what happened: {words:?}");
     expect_over(world, &id, "keeper-died", proof(place))?;
     all_clean(world)

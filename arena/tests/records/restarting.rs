@@ -71,7 +71,7 @@ fn expect_untouched(
         ensure!(alive(process), "a restart that was not begun has ended {process}");
     }
     let record = record(world, id)?;
-    ensure!(record["generation"] == 1 && record["state"]["state"] == "running", "{record}");
+    ensure!(record["generation"] == 1 && record["state"] == "running", "{record}");
     Ok(())
 }
 

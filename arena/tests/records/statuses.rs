@@ -57,7 +57,7 @@ fn released(world: &mut World, place: Place) -> Outcome {
     fs::write(world.dir().join("go"), "now\n").context("go")?;
     // As `run` would have ended: with its leader's status.
     say(world, place, &["wait", &id])?.expect(3)?;
-    let is_released = || record(world, &id).is_ok_and(|r| r["state"]["state"] == "released");
+    let is_released = || record(world, &id).is_ok_and(|r| r["state"] == "released");
     ensure!(await_until(SOON, is_released), "it was not released");
     let free: Vec<Process> =
         world.survivors().into_iter().filter(|process| process.comm == "sh").collect();

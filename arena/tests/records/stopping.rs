@@ -86,7 +86,7 @@ fn kill_overtakes(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &["--ladder", "term@leader:30s,kill"], &["sh", "-c", DEAF])?;
     ready.expect("up")?;
     let stop = ask(world, place, &["stop", &id])?;
-    let stopping = || record(world, &id).is_ok_and(|r| r["state"]["state"] == "stopping");
+    let stopping = || record(world, &id).is_ok_and(|r| r["state"] == "stopping");
     ensure!(await_until(SOON, stopping), "nobody wrote down that it is being stopped");
     let listed = say(world, place, &["ps", "--json"])?.json()?;
     ensure!(listed[0]["state"] == "stopping", "ps says {}", listed[0]["state"]);
@@ -176,7 +176,7 @@ fn no_wait(world: &mut World, place: Place) -> Outcome {
     said.expect(0)?;
     ensure!(alive(&leader), "there was nothing to wait for");
     ensure!(said.out == format!("{id} stopping\n"), "it said {:?}", said.out);
-    let stopping = || record(world, &id).is_ok_and(|r| r["state"]["state"] == "stopping");
+    let stopping = || record(world, &id).is_ok_and(|r| r["state"] == "stopping");
     ensure!(await_until(SOON, stopping), "it was not obeyed");
     say(world, place, &["kill", "--no-wait", &id])?.expect(0)?;
     say(world, place, &["wait", &id])?.expect(137)?;
@@ -246,7 +246,7 @@ fn signal(world: &mut World, place: Place) -> Outcome {
         lines.expect("leader")?;
     }
     // Through the leader it went, and nobody else has one waiting.
-    ensure!(record(world, &id)?["state"]["state"] == "running", "a signal stopped it");
+    ensure!(record(world, &id)?["state"] == "running", "a signal stopped it");
     tell(world, place, &["kill", &id])?;
     ensure!(lines.next(Duration::ZERO).is_err(), "the child was signalled as well");
     let said = say(world, place, &["signal", "USR1", &id])?;

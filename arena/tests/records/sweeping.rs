@@ -246,7 +246,7 @@ fn live_ones(world: &mut World, place: Place) -> Outcome {
         for process in [&who.guard, &who.keeper, &who.leader] {
             ensure!(alive(process), "{process} of {id} was touched");
         }
-        ensure!(record(world, id)?["state"]["state"] == "running", "{id} was written to");
+        ensure!(record(world, id)?["state"] == "running", "{id} was written to");
     }
     tell(world, place, &["stop", "--all"])?;
     nobody(world)?;
@@ -264,7 +264,7 @@ fn released(world: &mut World, place: Place) -> Outcome {
     let id = start(world, place, &["--on-exit", "release"], &["sh", "-c", script])?;
     ready.expect("up")?;
     say(world, place, &["wait", &id])?;
-    let released = || record(world, &id).is_ok_and(|r| r["state"]["state"] == "released");
+    let released = || record(world, &id).is_ok_and(|r| r["state"] == "released");
     ensure!(await_until(SOON, released), "it was not released");
     let free: Vec<Process> =
         world.survivors().into_iter().filter(|process| process.comm == "sh").collect();

@@ -185,12 +185,12 @@ pub(super) fn restored(world: &World, id: &str, who: &Who) -> Outcome {
     let is_there = || {
         files.iter().all(|name| dir.join(name).exists())
             && live_ids(world).contains(&id.to_owned())
-            && events(world, id).iter().any(|event| event["event"] == "restored")
+            && events(world, id).iter().any(|event| event["type"] == "restored")
     };
     awake(&who.keeper, "did not restore it", is_there)?;
     ensure!(alive(&who.leader) && alive(&who.guard), "it was hurt");
     let record = record(world, id)?;
-    ensure!(record["state"]["state"] == "running", "it is written down as {}", record["state"]);
+    ensure!(record["state"] == "running", "it is written down as {}", record["state"]);
     ensure!(record["keeper"]["pid"] == who.keeper.pid, "its keeper is {}", record["keeper"]);
     Ok(())
 }
@@ -287,7 +287,7 @@ fn directory_of_one(world: &mut World, place: Place) -> Outcome {
     let after = read_json(&dir(world, &other).join("spec.json"))?;
     ensure!(after == before, "the other has another lock");
     let told = events(world, &other);
-    ensure!(told.iter().all(|event| event["event"] != "restored"), "the other: {told:?}");
+    ensure!(told.iter().all(|event| event["type"] != "restored"), "the other: {told:?}");
     say(world, place, &["stop", &id])?.expect(0)?;
     expect_over(world, &id, "stopped", proof(place))?;
     ensure!(alive(&bystander.leader), "the other was stopped");
@@ -325,7 +325,7 @@ fn keeper_killed(world: &mut World, place: Place) -> Outcome {
         ensure!(!alive(&who.leader), "the leader lives");
         expect_over(world, &id, "keeper-died", proof(place))?;
         let told = events(world, &id);
-        ensure!(told.iter().any(|event| event["event"] == "restored"), "the events: {told:?}");
+        ensure!(told.iter().any(|event| event["type"] == "restored"), "the events: {told:?}");
     }
     all_clean(world)
 }
@@ -361,7 +361,7 @@ fn log(world: &mut World, place: Place) -> Outcome {
     ensure!(await_until(SOON, || logs(world).is_ok_and(|it| it == "before\n")), "no output");
     remove(&dir(world, &id))?;
     restored(world, &id, &who)?;
-    let lost = events(world, &id).into_iter().find(|event| event["event"] == "restored");
+    let lost = events(world, &id).into_iter().find(|event| event["type"] == "restored");
     let lost = lost.map(|event| event["lost"].to_string()).unwrap_or_default();
     ensure!(lost.contains("out") && lost.contains("events"), "lost is {lost}");
     fs::write(world.dir().join("go"), "x\n").context("let it go on")?;
@@ -385,9 +385,9 @@ fn only_the_lock(world: &mut World, place: Place) -> Outcome {
     }
     restored(world, &id, &who)?;
     let all = events(world, &id);
-    let restored = all.iter().find(|event| event["event"] == "restored").context("it is told")?;
+    let restored = all.iter().find(|event| event["type"] == "restored").context("it is told")?;
     ensure!(restored["lost"] == Value::Array(Vec::new()), "lost is {restored}");
-    ensure!(all.iter().any(|event| event["event"] == "started"), "its events are {all:?}");
+    ensure!(all.iter().any(|event| event["type"] == "started"), "its events are {all:?}");
     ensure!(logs(world)? == "before\n", "its output is {:?}", logs(world));
     say(world, place, &["stop", &id])?.expect(0)?;
     let report = record(world, &id)?["report"]["output"].clone();
@@ -403,7 +403,7 @@ fn followed(world: &mut World, place: Place) -> Outcome {
     let who = who(world, &id)?;
     let (follower, seen) = collected(world, place, &["events", "-f", "--json", &id])?;
     let has = |event: &str| {
-        let word = format!("\"event\":\"{event}\"");
+        let word = format!("\"type\":\"{event}\"");
         String::from_utf8_lossy(&seen.so_far()).contains(&word)
     };
     ensure!(await_until(SOON, || has("started")), "its birth is not shown");
@@ -433,7 +433,7 @@ fn group_closed(world: &mut World, place: Place) -> Outcome {
     ensure!(await_until(SOON, || !alive(&who.guard)), "the guard does not leave");
     expect_over(world, &id, "group-closed", proof(place))?;
     let all = events(world, &id);
-    let restored = all.iter().filter(|event| event["event"] == "restored").count();
+    let restored = all.iter().filter(|event| event["type"] == "restored").count();
     ensure!(restored == 1, "it was restored {restored} times");
     all_clean(world)
 }
@@ -582,7 +582,7 @@ fn of_a_later_version(world: &mut World, place: Place) -> Outcome {
     let who = who(world, &id)?;
     let path = dir(world, &id).join("record.json");
     let ours = fs::read_to_string(&path).context("record")?;
-    fs::write(&path, ours.replace("\"version\":1", "\"version\":99")).context("record")?;
+    fs::write(&path, ours.replace("\"version\":2", "\"version\":99")).context("record")?;
     behead(&who)?;
     let said = say(world, place, &["rm", &id])?;
     said.expect(120)?;

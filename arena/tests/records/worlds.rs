@@ -232,7 +232,7 @@ fn both_damaged(world: &mut World, place: Place) -> Outcome {
         Ok(())
     })?;
     if place.cage == Cage::Tree {
-        return left_alone(world, place, &broken, &hurt);
+        return left_alone(world, place, &broken, &hurt, "damaged");
     }
     // The cgroup that carries its tag is known all the same.
     expect_gone(&hurt.leader, SOON)?;
@@ -250,10 +250,10 @@ fn newer(world: &mut World, place: Place) -> Outcome {
         }
         Ok(())
     })?;
-    left_alone(world, place, &broken, &hurt)
+    left_alone(world, place, &broken, &hurt, "newer")
 }
 
-fn left_alone(world: &mut World, place: Place, id: &str, hurt: &Who) -> Outcome {
+fn left_alone(world: &mut World, place: Place, id: &str, hurt: &Who, state: &str) -> Outcome {
     for words in [&["sweep", "--dry-run"][..], &["sweep"]] {
         let said = say(world, place, words)?;
         // It may live, and belongs here.
@@ -263,7 +263,7 @@ fn left_alone(world: &mut World, place: Place, id: &str, hurt: &Who) -> Outcome 
     }
     ensure!(alive(&hurt.leader), "somebody was killed without a record");
     let listed = say(world, place, &["ps", "--json"])?.json()?;
-    ensure!(listed[0]["id"] == id && listed[0]["state"] == "damaged", "ps says {listed}");
+    ensure!(listed[0]["id"] == id && listed[0]["state"] == state, "ps says {listed}");
     ensure!(listed[0]["damage"].is_string(), "ps does not say what is wrong: {listed}");
     say(world, place, &["show", id])?.expect(0)?;
     for words in [&["stop", id][..], &["kill", id], &["stop", "--all"], &["stop", "--no-wait", id]]

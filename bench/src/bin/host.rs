@@ -45,7 +45,7 @@ fn host(state: &Path, count: &str, command: &[String]) -> Result<(), Box<dyn Err
         let (counts, what) = match ended {
             Ok(report) => {
                 let exit = serde_json::to_value(report.exit).unwrap_or_default();
-                (&mut stopped.endings, ending(&report.reason.to_string(), &exit))
+                (&mut stopped.endings, ending(&report.reason().to_string(), &exit))
             }
             Err(error) => (&mut stopped.failures, error.to_string()),
         };

@@ -176,7 +176,7 @@ fn running(record: &Path) -> Outcome<Value> {
     wait_until("to run", || {
         let text = std::fs::read(record).unwrap_or_default();
         read = serde_json::from_slice(&text).unwrap_or_default();
-        read["state"]["state"] == "running"
+        read["state"] == "running"
     })?;
     Ok(read)
 }

@@ -5,8 +5,8 @@
 //! macOS and Windows would fill it is sketched in `docs/cage.md`. This is the only
 //! crate with `unsafe` code.
 
+use fullstop_core::cage::{CageKind, Member};
 use fullstop_core::machine::Whom;
-use fullstop_core::report::{CageKind, Member};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof};
 use std::ffi::{CString, OsString};
@@ -80,7 +80,67 @@ pub struct Look {
     pub storms: bool,
     /// There is more to see than one look takes.
     pub unfinished: bool,
-    pub proof: Option<Proof>,
+    pub proof: Option<Witness>,
+}
+
+/// Why nobody is left, with what the kernel answered at that moment. Only a cage can make
+/// one: what others tell is a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    proof: Proof,
+    populated: Option<bool>,
+    has_children: Option<bool>,
+    is_census_complete: Option<bool>,
+}
+
+impl Witness {
+    /// `wait` said ECHILD to the process that inherits all orphans.
+    pub(crate) const NO_CHILDREN: Witness = Witness {
+        proof: Proof::NoChildren,
+        populated: None,
+        has_children: Some(false),
+        is_census_complete: None,
+    };
+
+    /// The cgroup reads `populated 0`. Whether there were children was not asked by whoever
+    /// has none of the run's.
+    pub(crate) fn cgroup_empty(has_children: Option<bool>) -> Witness {
+        Witness {
+            proof: Proof::CgroupEmpty,
+            populated: Some(false),
+            has_children,
+            is_census_complete: None,
+        }
+    }
+
+    /// A search found nobody alive.
+    pub(crate) fn scan_clean(is_census_complete: bool) -> Witness {
+        Witness {
+            proof: Proof::ScanClean,
+            populated: None,
+            has_children: None,
+            is_census_complete: Some(is_census_complete),
+        }
+    }
+
+    pub fn proof(&self) -> Proof {
+        self.proof
+    }
+
+    /// Whether a process was in the cgroup, if there is one.
+    pub fn populated(&self) -> Option<bool> {
+        self.populated
+    }
+
+    /// Whether whoever asked had a child, if that says something.
+    pub fn has_children(&self) -> Option<bool> {
+        self.has_children
+    }
+
+    /// Whether a search saw all processes that there are.
+    pub fn is_census_complete(&self) -> Option<bool> {
+        self.is_census_complete
+    }
 }
 
 /// Everything the leader is made from, ready for the kernel: nothing is looked up

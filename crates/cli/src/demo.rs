@@ -70,8 +70,8 @@ fn told(report: &Report) -> String {
         let (at, alive, told) = (step.at_ms, step.alive, step.signalled);
         let _ = writeln!(text, "  {at:>5} ms  {:<14} {alive} alive, {told} signalled", step.step);
     }
-    let proof = report.proof.map_or("none".to_owned(), |proof| proof.to_string());
-    let (at, state, reason) = (report.elapsed_ms, report.state, report.reason);
+    let proof = report.proof.as_ref().map_or("none".to_owned(), ToString::to_string);
+    let (at, state, reason) = (report.elapsed_ms, report.state.word(), report.reason());
     let _ = writeln!(text, "  {at:>5} ms  {state}: {reason}, proof: {proof}");
     text
 }

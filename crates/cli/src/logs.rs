@@ -2,9 +2,8 @@
 
 use crate::fail::{Fail, complain};
 use crate::following::wait;
-use fullstop::{Logs, Look, Runs, Said, Stream, Text};
+use fullstop::{Logs, Look, Runs, Said, Stream, Text, Timestamp};
 use fullstop_cli::args::{LogForm, LogsOptions};
-use fullstop_cli::format::when_exactly;
 use fullstop_cli::plain::Plain;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -143,7 +142,7 @@ impl Teller {
         }
         let mut before = String::new();
         if let Some(at) = at {
-            let _ = write!(before, "{} ", when_exactly(at));
+            let _ = write!(before, "{} ", Timestamp::from_unix_ms(at / 1000));
             if self.names {
                 let _ = write!(before, "{stream} ");
             }

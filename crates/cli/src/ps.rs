@@ -85,7 +85,7 @@ fn state(run: &Status) -> String {
     match run.state.as_str() {
         "running" => coloured(&text, Colour::Green),
         "stopping" | "starting" => coloured(&text, Colour::Yellow),
-        "stuck" | "lost" | "damaged" => coloured(&text, Colour::Red),
+        "stuck" | "lost" | "damaged" | "newer" => coloured(&text, Colour::Red),
         _ => text,
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::fail::Fail;
 use crate::print::{json, print};
-use fullstop::{Run, Runs, Spec, masked};
-use fullstop_cli::format::{age, bytes, when};
+use fullstop::{Asker, Run, Runs, Spec, Timestamp, masked};
+use fullstop_cli::format::{age, bytes};
 use fullstop_cli::plain;
 use serde_json::json as value;
 use std::fmt::Write as _;
@@ -50,9 +50,9 @@ fn text(run: &Run) -> Result<String, Fail> {
     if let Some(elsewhere) = status.elsewhere {
         line("elsewhere", format!("{elsewhere} (fullstop rm --forget {})", run.id()));
     }
-    if status.started_at > 0 {
+    if status.started_at > Timestamp::default() {
         let ago = age(since(status.started_at));
-        line("started", format!("{} ({ago} ago)", when(status.started_at)));
+        line("started", format!("{} ({ago} ago)", status.started_at));
     }
     line("directory", run.dir().display().to_string());
     if let Ok(record) = run.record() {
@@ -98,8 +98,9 @@ fn text(run: &Run) -> Result<String, Fail> {
             );
         }
         report.exit.iter().for_each(|exit| line("exit", crate::print::exit(*exit)));
-        let proof = report.proof.map_or("none".to_owned(), |proof| proof.to_string());
+        let proof = report.proof.as_ref().map_or("none".to_owned(), ToString::to_string);
         line("proof", proof);
+        report.asked.iter().for_each(|asker| line("asked by", asked_by(asker)));
         report.error.iter().for_each(|error| line("error", error.clone()));
         for member in &report.survivors {
             line("survivor", format!("pid {} {} {}", member.pid, member.state, member.command));
@@ -115,6 +116,15 @@ fn text(run: &Run) -> Result<String, Fail> {
     Ok(text)
 }
 
-fn since(unix_ms: u64) -> u64 {
-    crate::print::unix_ms().saturating_sub(unix_ms)
+/// The process that asked for the end, and on whose behalf.
+pub fn asked_by(asker: &Asker) -> String {
+    let by = asker.by.as_ref().map(|by| format!("{} (not verified), ", plain::line(by)));
+    let program = asker.program.as_deref().map_or("?".to_owned(), plain::line);
+    let pid = asker.pid.map(|pid| format!(" pid {pid}")).unwrap_or_default();
+    let uid = asker.uid.map(|uid| format!(" uid {uid}")).unwrap_or_default();
+    format!("{}{program}{pid}{uid} at {}", by.unwrap_or_default(), asker.at)
+}
+
+fn since(at: Timestamp) -> u64 {
+    Timestamp::now().unix_ms().saturating_sub(at.unix_ms())
 }

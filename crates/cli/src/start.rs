@@ -46,7 +46,10 @@ fn taken_back(run: &Run, fail: &Fail) -> Fail {
     let (id, why) = (run.id(), &fail.why);
     match blocking::wait(run.stop()) {
         Ok(report) => {
-            format!("{why}; run {id}, whose id could not be told, was stopped: {}", report.state)
+            format!(
+                "{why}; run {id}, whose id could not be told, was stopped: {}",
+                report.state.word()
+            )
         }
         Err(error) => format!("{why}; run {id} could not be stopped again: {error}"),
     }

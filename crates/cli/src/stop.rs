@@ -5,8 +5,8 @@ use crate::forget::hint;
 use crate::print::{tell, tell_json};
 use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
-    Error, GroupReport, Id, Labels, Order, Progress, Report, Run, Runs, Status, Unlisted, Update,
-    Verdict, ask_all, blocking,
+    Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs, Status,
+    Timestamp, Unlisted, Update, ask_all, blocking,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
@@ -58,10 +58,11 @@ fn behind_the_list(
     let unlisted =
         if is_all || runs.live_ids()?.is_empty() { runs.unlisted()? } else { Vec::new() };
     let begun = begun.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let begun_ms = u64::try_from(begun.as_millis()).unwrap_or(u64::MAX);
     // Of one that cannot be read only the id tells when it was begun; one that was restarted
     // since is newer than its id.
     let is_earlier = |run: &Run| {
-        let is_new = |it: Status| u128::from(it.started_at) >= begun.as_millis();
+        let is_new = |it: Status| it.started_at >= Timestamp::from_unix_ms(begun_ms);
         was_begun_before(run.id(), begun, known) && !run.status().is_ok_and(is_new)
     };
     let mut late = meant(runs, which)?.0;
@@ -228,13 +229,13 @@ pub fn going_around(id: &Id, progress: &Progress) {
 
 pub fn line(report: &Report) -> String {
     let name = report.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-    let proof = report.proof.map_or("no proof".to_owned(), |proof| proof.to_string());
-    format!("{}{name} {}: {}, {proof}\n", report.id, report.state, report.reason)
+    let proof = report.proof.as_ref().map_or("no proof".to_owned(), ToString::to_string);
+    format!("{}{name} {}: {}, {proof}\n", report.id, report.state.word(), report.reason())
 }
 
 /// Why nothing is proven, on stderr.
 fn name_survivors(report: &Report) {
-    if report.state == Verdict::Released {
+    if report.state == RunState::Released {
         let count = report.released.len();
         let processes =
             if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
@@ -273,9 +274,9 @@ pub fn group(runs: &Runs, report: &GroupReport, as_json: bool) -> Result<(), Fai
 
 /// How many have ended, and how many have not.
 fn counts(report: &GroupReport) -> String {
-    let count = |state| report.reports.iter().filter(|report| report.state == state).count();
-    let mut text = format!("{} ended", count(Verdict::Ended));
-    for state in [Verdict::Stuck, Verdict::Released] {
+    let count = |word| report.reports.iter().filter(|it| it.state.word() == word).count();
+    let mut text = format!("{} ended", count("ended"));
+    for state in ["stuck", "released"] {
         if count(state) > 0 {
             let _ = write!(text, ", {} {state}", count(state));
         }

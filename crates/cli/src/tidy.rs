@@ -101,7 +101,7 @@ fn line(swept: &Swept) -> String {
     let name = swept.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let what = match &swept.found {
         Found::Ended { killed, report } => {
-            let proof = report.proof.map_or("no proof".to_owned(), |proof| proof.to_string());
+            let proof = report.proof.as_ref().map_or("no proof".to_owned(), ToString::to_string);
             format!("ended: {killed} killed, {proof}")
         }
         Found::Stuck { report } => format!("stuck: {} still alive", report.survivors.len()),

@@ -4,13 +4,13 @@ use crate::each::{each, failed};
 use crate::fail::{FAILED, Fail, complain};
 use crate::following;
 use crate::print::{exit, json, json_line, print, tell_json};
+use crate::show::asked_by;
 use crate::stop::line;
 use fullstop::front::plain as plain_error;
-use fullstop::{Ending, Error, Event, Id, Report, Run, Runs, Signal, What, blocking};
+use fullstop::{Ending, Error, Event, EventKind, Id, Report, Run, Runs, Signal, blocking};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
-use fullstop_cli::format::when;
 use fullstop_cli::plain;
-use serde_json::json as value;
+use serde_json::{Value, json as value};
 use std::time::Instant;
 
 /// Waits for all of them. The status is that of the first one given that has failed, as
@@ -99,17 +99,19 @@ fn show(events: &[Event], as_json: bool) -> Result<(), Fail> {
 }
 
 fn told(event: &Event) -> String {
-    let what = match &event.what {
-        What::Started { command, leader } => {
+    let what = match &event.kind {
+        EventKind::Started { command, leader } => {
             let leader = leader.map(|pid| format!(" (leader {pid})")).unwrap_or_default();
             format!("started{leader}: {}", plain::line(&command.join(" ")))
         }
-        What::Step { step, alive, signalled, reason } => {
+        EventKind::Asked { asker } => format!("asked to end by {}", asked_by(asker)),
+        EventKind::Other(fields) => plain::line(&Value::Object(fields.clone()).to_string()),
+        EventKind::Step { step, alive, signalled, reason } => {
             format!("step {step} ({reason}): {alive} alive, {signalled} signalled")
         }
-        What::LeaderExited { exit: how } => format!("leader exited: {}", exit(*how)),
-        What::LogFailed { stream, why } => format!("the log of {stream} ends here: {why}"),
-        What::Restored { restored, lost } => {
+        EventKind::LeaderExited { exit: how } => format!("leader exited: {}", exit(*how)),
+        EventKind::LogFailed { stream, why } => format!("the log of {stream} ends here: {why}"),
+        EventKind::Restored { restored, lost } => {
             let lost = if lost.is_empty() {
                 String::new()
             } else {
@@ -117,15 +119,15 @@ fn told(event: &Event) -> String {
             };
             format!("removed while it was live, restored: {}{lost}", restored.join(", "))
         }
-        What::Stuck { survivors } => format!("stuck: {survivors} still alive"),
-        What::Released { released } => format!("released {released}"),
-        What::Ended { reason, exit: how, proof } => {
+        EventKind::Stuck { survivors } => format!("stuck: {survivors} still alive"),
+        EventKind::Released { released } => format!("released {released}"),
+        EventKind::Ended { reason, exit: how, proof } => {
             let how = how.map(|how| format!(", {}", exit(how))).unwrap_or_default();
-            let proof = proof.map_or("no proof".to_owned(), |proof| proof.to_string());
+            let proof = proof.as_ref().map_or("no proof".to_owned(), ToString::to_string);
             format!("ended: {reason}{how}, {proof}")
         }
     };
     let generation =
         if event.generation > 1 { format!("#{}", event.generation) } else { String::new() };
-    format!("{} {}{generation} {what}\n", when(event.at), event.id)
+    format!("{} {}{generation} {what}\n", event.at, event.id)
 }

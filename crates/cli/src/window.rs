@@ -16,7 +16,7 @@ use crate::run::command;
 use fullstop::front::{
     Origin, cannot, ignore_job_stops, name_living, name_unshown, stops_with_parent, watch_parent,
 };
-use fullstop::{Ending, HostPolicy, Loudness, Report, Run, Sink, Verdict, blocking};
+use fullstop::{Ending, HostPolicy, Loudness, Report, Run, RunState, Sink, blocking};
 use fullstop_cli::args::RunOptions;
 use std::fs::File;
 use std::io;
@@ -115,8 +115,8 @@ fn tell(report: &Report, loudness: Loudness) {
 /// Who could not be killed, or was let go.
 pub fn name_the_living(report: &Report) {
     let living = match report.state {
-        Verdict::Released => &report.released,
-        Verdict::Stuck | Verdict::Ended => &report.survivors,
+        RunState::Released => &report.released,
+        _ => &report.survivors,
     };
-    name_living(report.state, living.len(), living).iter().for_each(complain);
+    name_living(&report.state, living.len(), living).iter().for_each(complain);
 }

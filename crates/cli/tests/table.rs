@@ -70,7 +70,7 @@ fn call(command: &Command, extra: Vec<String>) -> Vec<String> {
 fn besides(command: &Command, option: Option<&Opt>) -> Vec<String> {
     let long = option.map(|option| option.long);
     match (command.path, long) {
-        (["stop" | "kill"], Some("all" | "group")) => Vec::new(),
+        (["stop" | "kill"], Some("all" | "group" | "label")) => Vec::new(),
         (["stop" | "kill"], _) => vec!["an-id".to_owned()],
         (["send"], _) => vec!["--enter".to_owned()],
         _ => Vec::new(),

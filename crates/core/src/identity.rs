@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 /// assert_ne!(seen, reused, "the same pid, another process");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Identity {
     pub pid: i32,
     /// Clock ticks after boot.

@@ -3,6 +3,7 @@
 //! No clock, no I/O, no async, no unsafe. See `docs/architecture.md`.
 #![forbid(unsafe_code)]
 
+pub mod cage;
 pub mod clocks;
 pub mod duration;
 pub mod id;
@@ -11,6 +12,7 @@ pub mod ladder;
 pub mod machine;
 mod mistake;
 pub mod preset;
-pub mod report;
+#[cfg(feature = "schema")]
+mod schema;
 pub mod signal;
 pub mod words;

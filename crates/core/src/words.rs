@@ -48,6 +48,7 @@ impl Add<Duration> for Moment {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
     Code(i32),
@@ -64,6 +65,7 @@ pub enum Exit {
 /// assert_eq!(Reason::GroupClosed.to_string(), "group-closed");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The leader exited by itself.
@@ -96,6 +98,7 @@ pub enum Reason {
 /// assert_eq!(Proof::NoChildren.to_string(), "no-children");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// `wait` said ECHILD in a subreaper: the tree is extinct.
@@ -118,6 +121,7 @@ pub enum Proof {
 /// assert_eq!(OnExit::default(), OnExit::Stop);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnExit {
     #[default]
@@ -134,6 +138,7 @@ pub enum OnExit {
 /// assert_eq!(Stream::Err.to_string(), "err");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stream {
     Out,

@@ -31,7 +31,7 @@ async fn harness(words: &[String]) -> fullstop::Result<()> {
         println!("turn {turn}");
         let run = command(words)?.name(format!("turn-{turn}")).spawn().await?;
         let report = follow(&run).await?;
-        println!("  {}: {}, proof {:?}", report.state, report.reason, report.proof);
+        println!("  {}: {}, proof {:?}", report.state.word(), report.reason(), report.proof);
     }
     // Whatever is still there is stopped, and nothing can start any more.
     let closed = group.close().await?;

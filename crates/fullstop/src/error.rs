@@ -2,11 +2,10 @@
 
 use fullstop_cage::plain;
 use fullstop_core::id::Id;
-use fullstop_core::report::Report;
 
 use fullstop_keeper::sweep::ForgetError;
-use fullstop_protocol::{LabelError, SpecError};
-use fullstop_store::{FindError, StoreError, Whereabouts};
+use fullstop_protocol::{LabelError, Refusal, Report, SpecError, Whereabouts};
+use fullstop_store::{FindError, StoreError};
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
@@ -41,7 +40,13 @@ pub enum Error {
         source: io::Error,
     },
     /// The keeper would not.
-    Refused(String),
+    Refused(Refusal),
+    /// That generation of the run is gone: a later one is not hit by what was meant for it.
+    Superseded {
+        id: Id,
+        /// The generation that was meant.
+        meant: u32,
+    },
     /// The run has ended, is released or stuck: the order was not given. Its report.
     Over(Box<Report>),
     /// The spec asks for what this version cannot do.
@@ -147,7 +152,11 @@ impl fmt::Display for Error {
         match self {
             Error::Store(error) => error.fmt(f),
             Error::Find(error) => error.fmt(f),
-            Error::Failed { why, .. } | Error::Refused(why) => f.write_str(why),
+            Error::Failed { why, .. } => f.write_str(why),
+            Error::Refused(refusal) => refusal.fmt(f),
+            Error::Superseded { id, meant } => {
+                write!(f, "generation {meant} of run {id} is gone; a later one is not asked")
+            }
             Error::NotInitialised => f.write_str(
                 "call fullstop::init() first in main, or name a keeper executable: \
                  runs are kept by another process of this program",
@@ -158,14 +167,16 @@ impl fmt::Display for Error {
             Error::NeedsCaller { id, needed } => {
                 write!(f, "run {id} has {needed}, and cannot be started again without its caller")
             }
-            Error::Over(report) => write!(f, "run {} is {} already", report.id, report.state),
+            Error::Over(report) => {
+                write!(f, "run {} is {} already", report.id, report.state.word())
+            }
             Error::LeftAlone(why) => write!(f, "{why}; the run is left as it is"),
             Error::NotAgain { report, why } => write!(
                 f,
                 "run {id} is {state}, and could not be started again: {why}; its record and logs \
                  are kept, and fullstop restart {id} tries once more",
                 id = report.id,
-                state = report.state,
+                state = report.state.word(),
             ),
             Error::Elsewhere(id) => write!(
                 f,

@@ -9,7 +9,7 @@ use crate::readable::readable;
 use crate::runs::Runs;
 use fullstop_cage::linux::FileChanges;
 use fullstop_core::id::Id;
-use fullstop_store::format::Event;
+use fullstop_protocol::Event;
 use fullstop_store::{JournalReader, News};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -30,15 +30,15 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 /// # fullstop::init();
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-events-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// use fullstop::{Command, What, blocking};
+/// use fullstop::{Command, EventKind, blocking};
 ///
 /// let mut events = runs.follow_events(&[]);
 /// let run = blocking::start(Command::new("true").runs(&runs))?;
 /// let mut seen = Vec::new();
-/// while !matches!(seen.last(), Some(What::Ended { .. })) {
-///     seen.extend(blocking::wait(events.next())?.into_iter().map(|event| event.what));
+/// while !matches!(seen.last(), Some(EventKind::Ended { .. })) {
+///     seen.extend(blocking::wait(events.next())?.into_iter().map(|event| event.kind));
 /// }
-/// assert!(matches!(seen[0], What::Started { .. }));
+/// assert!(matches!(seen[0], EventKind::Started { .. }));
 /// # blocking::wait(run.wait())?;
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,7 +1,7 @@
 //! What a program that stands in front of a run's terminal needs of the system, and
 //! of the line to a keeper. It is for the command `fullstop`; nothing here is stable.
 
-pub use crate::link::{Attached, Link, Tail, Wish};
+pub use crate::link::{AttachRequest, Attached, Link, Tail};
 pub use crate::many::end_all_with_clock;
 pub use crate::offload::on_thread;
 pub use crate::send::Sender;
@@ -10,16 +10,14 @@ pub use fullstop_cage::linux::{
 };
 pub use fullstop_cage::{cannot, plain};
 pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown, stops_with_parent};
-pub use fullstop_store::Frame;
+pub use fullstop_protocol::Frame;
 
 use crate::error::Result;
 use crate::run::Run;
 use crate::stop;
 use fullstop_cage::linux::{ask_for_short_turns, raise_descriptor_limit, set_ignored};
-use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Reason;
-use fullstop_store::Request;
+use fullstop_protocol::{Report, RequestKind, StopReason};
 
 /// Asks for short turns on the processor, as the keepers do, and for all the descriptors
 /// that this process may have: it is about to give orders to many.
@@ -49,21 +47,21 @@ pub enum Cause {
     HostGone,
 }
 
-fn request(run: &Run, cause: Cause) -> Request {
+fn request(cause: Cause) -> RequestKind {
     let (reason, signal) = match cause {
-        Cause::Heard(signal) => (Reason::Stopped, Some(signal)),
-        Cause::HostGone => (Reason::HostGone, None),
+        Cause::Heard(signal) => (StopReason::Stopped, Some(signal)),
+        Cause::HostGone => (StopReason::HostGone, None),
     };
-    Request::Stop { generation: run.generation(), reason, signal }
+    RequestKind::Stop { reason, signal }
 }
 
 /// Stops the run as if it had heard that itself, and returns with the report; a
 /// keeper that does not answer is gone around.
 pub async fn stop_because(run: &Run, cause: Cause) -> Result<Report> {
-    stop::order(run, &request(run, cause), |_| ()).await
+    stop::order(run, &request(cause), |_| ()).await
 }
 
 /// The same said again, while a stop is under way.
 pub async fn repeat(run: &Run, cause: Cause) -> Result<()> {
-    stop::accept(run, &request(run, cause)).await.map(drop)
+    stop::accept(run, &request(cause)).await.map(drop)
 }

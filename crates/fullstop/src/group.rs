@@ -5,8 +5,7 @@ use crate::run::Run;
 use crate::runs::Runs;
 use crate::stop::Progress;
 use fullstop_core::id::Id;
-use fullstop_core::report::Report;
-use fullstop_core::words::Reason;
+use fullstop_protocol::{Report, StopReason};
 use fullstop_store::{GroupName, Standing};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -69,22 +68,20 @@ impl GroupReport {
     /// is one whose stop has failed.
     ///
     /// ```
-    /// use fullstop::{GroupReport, Report, Verdict};
+    /// use fullstop::{GroupReport, Report, RunState};
     ///
     /// let report: Report = serde_json::from_str(r#"{
-    ///     "version": 1, "id": "0r3v8x2k7m4pq", "generation": 1, "command": ["true"],
+    ///     "version": 2, "id": "0r3v8x2k7m4pq", "generation": 1, "command": ["true"],
     ///     "cage": "tree", "state": "ended", "reason": "group-closed", "exit": {"code": 0},
-    ///     "steps": [], "leftovers": [], "survivors": [], "released": [],
-    ///     "proof": "no-children", "started_at": 1800000000000, "elapsed_ms": 3
+    ///     "at": "2027-01-15T08:00:00.003Z", "proof": "no-children",
+    ///     "started_at": "2027-01-15T08:00:00.000Z", "elapsed_ms": 3
     /// }"#)?;
     /// let mut whole = GroupReport { reports: vec![report], ..GroupReport::default() };
     /// assert!(whole.is_proven() && whole.is_clean());
     /// whole.errors.push("cannot close group plan".to_owned());
     /// assert!(whole.is_proven() && !whole.is_clean());
-    /// for state in [Verdict::Released, Verdict::Stuck] {
-    ///     (whole.reports[0].state, whole.reports[0].proof) = (state, None);
-    ///     assert!(!whole.is_proven() && !whole.is_clean());
-    /// }
+    /// (whole.reports[0].state, whole.reports[0].proof) = (RunState::Released, None);
+    /// assert!(!whole.is_proven() && !whole.is_clean());
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn is_proven(&self) -> bool {
@@ -146,7 +143,7 @@ impl Group {
     /// As [`Group::stop`], telling how it goes with each.
     pub async fn stop_with(&self, tell: impl FnMut(&Id, Progress)) -> Result<GroupReport> {
         let mut whole = GroupReport { group: self.name.to_string(), ..GroupReport::default() };
-        self.stop_all(&mut whole, Reason::Stopped, tell).await;
+        self.stop_all(&mut whole, StopReason::Stopped, tell).await;
         Ok(whole)
     }
 
@@ -161,7 +158,7 @@ impl Group {
         let mut whole = GroupReport { group: self.name.to_string(), ..GroupReport::default() };
         let closed = self.name.close(self.runs.store().root());
         whole.closed = closed.is_ok();
-        self.stop_all(&mut whole, Reason::GroupClosed, tell).await;
+        self.stop_all(&mut whole, StopReason::GroupClosed, tell).await;
         let failed = |why| format!("cannot close group {}: {why}", self.name);
         whole.errors.extend(closed.err().map(failed));
         Ok(whole)
@@ -179,7 +176,7 @@ impl Group {
     async fn stop_all(
         &self,
         whole: &mut GroupReport,
-        reason: Reason,
+        reason: StopReason,
         mut tell: impl FnMut(&Id, Progress),
     ) {
         loop {
@@ -211,7 +208,7 @@ impl Group {
         &self,
         members: Vec<Run>,
         whole: &mut GroupReport,
-        reason: Reason,
+        reason: StopReason,
         tell: &mut impl FnMut(&Id, Progress),
     ) {
         let (teller, mut told) = mpsc::unbounded_channel();

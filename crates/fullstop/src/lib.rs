@@ -7,7 +7,7 @@
 //!
 //! let run = fullstop::Command::new("claude").name("research").spawn().await?;
 //! let report = run.stop().await?;
-//! println!("{}, proof: {:?}", report.state, report.proof);
+//! println!("{}, proof: {:?}", report.state.word(), report.proof);
 //! # Ok(())
 //! # }
 //! ```
@@ -53,25 +53,24 @@ pub use error::{Error, Result};
 pub use events::Events;
 #[doc(hidden)]
 pub use fullstop_cage::entry;
+pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
 pub use fullstop_core::id::Id;
 pub use fullstop_core::identity::Identity;
 pub use fullstop_core::ladder::Ladder;
 pub use fullstop_core::machine::Plan;
 pub use fullstop_core::preset;
-pub use fullstop_core::report::{
-    CageKind, Captured, Holder, Member, Report, Taken, Verdict, Wanted,
-};
 pub use fullstop_core::signal::Signal;
 pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
 pub use fullstop_keeper::{Ending, Loudness, Sink};
 pub use fullstop_protocol::{
-    Drain, Fit, HostPolicy, LabelError, Labels, Output, SecretFile, Size, Spec, SpecError, Stdin,
-    Text,
+    Ancestry, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host, HostPolicy,
+    KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report, RunState,
+    SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, Whereabouts, Word,
+    World,
 };
-pub use fullstop_store::format::{Event, Kin, Phase, RecordFile, What};
-pub use fullstop_store::{Extent, FindError, StoreError, Whereabouts, World};
+pub use fullstop_store::{Extent, FindError, StoreError};
 pub use group::{Group, GroupReport};
 pub use host::init;
 pub use keys::Key;

@@ -1,8 +1,10 @@
-//! The line to a keeper: one JSON value each way a line.
+//! The line to a keeper: one JSON object each way a line.
 
 use crate::error::{Error, Result};
+use fullstop_cage::linux::{identify, peer};
 use fullstop_core::id::Id;
-use fullstop_store::{Reply, Request, Store, StoreError};
+use fullstop_protocol::{Hello, RECORD_VERSION, Reply, ReplyKind, Request, RequestKind};
+use fullstop_store::{Store, StoreError, world};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt, BufReader};
@@ -15,14 +17,18 @@ const LONGEST_LINE: u64 = 1 << 20;
 pub(crate) struct Line {
     stream: BufReader<UnixStream>,
     partial: Vec<u8>,
+    is_greeted: bool,
+    /// The id of the last request.
+    asked: u64,
 }
 
 impl Line {
+    /// To a keeper that this process has started, and that needs no hello.
     pub fn new(stream: StdStream) -> Result<Line> {
         let fail = |error| Error::io("use the line to the keeper")(error);
         stream.set_nonblocking(true).map_err(fail)?;
         let stream = UnixStream::from_std(stream).map_err(fail)?;
-        Ok(Line { stream: BufReader::new(stream), partial: Vec::new() })
+        Ok(Line { stream: BufReader::new(stream), partial: Vec::new(), is_greeted: true, asked: 0 })
     }
 
     /// The bare stream, to be held: it needs no runtime to live.
@@ -43,21 +49,47 @@ impl Line {
             other => io::Error::other(other),
         })?;
         let stream = UnixStream::connect(address).await?;
-        Ok(Line { stream: BufReader::new(stream), partial: Vec::new() })
+        if !is_keeper(&stream, store, id) {
+            let why = "it is not its keeper that listens there, or one of version 1";
+            return Err(io::Error::new(io::ErrorKind::ConnectionRefused, why));
+        }
+        Ok(Line {
+            stream: BufReader::new(stream),
+            partial: Vec::new(),
+            is_greeted: false,
+            asked: 0,
+        })
     }
 
-    pub async fn say(&mut self, request: &Request) -> io::Result<()> {
-        let mut line = serde_json::to_vec(request)?;
-        line.push(b'\n');
-        self.write(&line).await
+    /// Asks, and returns the answer; nothing, if the keeper is gone.
+    pub async fn ask(
+        &mut self,
+        generation: Option<u32>,
+        kind: &RequestKind,
+    ) -> io::Result<Option<ReplyKind>> {
+        self.asked += 1;
+        let request = Request { id: self.asked, generation, by: None, kind: kind.clone() };
+        let mut text = Vec::new();
+        if !std::mem::replace(&mut self.is_greeted, true) {
+            add_line(&mut text, &Hello::ours())?;
+        }
+        add_line(&mut text, &request)?;
+        self.write(&text).await?;
+        loop {
+            match self.hear().await? {
+                None => return Ok(None),
+                // A keeper that cannot read a line does not know its id.
+                Some(Reply { id, kind }) if id == self.asked || id == 0 => return Ok(Some(kind)),
+                Some(_) => {}
+            }
+        }
     }
 
-    pub async fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        self.stream.get_mut().write_all(line).await
+    pub async fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(text).await
     }
 
-    /// The next thing said; nothing, if the keeper is gone. Being cut short loses
-    /// nothing.
+    /// The next answer; nothing, if the keeper is gone. Being cut short loses nothing.
     pub async fn hear(&mut self) -> io::Result<Option<Reply>> {
         loop {
             let room = LONGEST_LINE.saturating_sub(self.partial.len() as u64);
@@ -70,10 +102,29 @@ impl Line {
                 continue;
             }
             let line = std::mem::take(&mut self.partial);
-            // What a later keeper says beyond what we know is passed over.
+            // Its hello, and what a later keeper says beyond what we know, is passed over.
             if let Ok(reply) = serde_json::from_slice(&line) {
                 return Ok(Some(reply));
             }
         }
+    }
+}
+
+fn add_line(text: &mut Vec<u8>, value: &impl serde::Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *text, value)?;
+    text.push(b'\n');
+    Ok(())
+}
+
+/// Whether the keeper that the record names is at the other end, and speaks this wire. A member
+/// of the run can put a socket of its own in the place. A record that names no keeper, or cannot
+/// be read, tells nothing: then whoever listens is asked.
+fn is_keeper(stream: &UnixStream, store: &Store, id: &Id) -> bool {
+    let Ok(record) = store.last_record(id) else { return true };
+    match record.keeper.filter(|_| world::is_here(&record.world)) {
+        // A keeper of version 1 takes SIGTERM for a request to stop, and no other.
+        Some(_) if record.version < RECORD_VERSION => false,
+        Some(keeper) => peer(stream).and_then(|peer| identify(peer.pid)) == Some(keeper),
+        None => true,
     }
 }

@@ -6,10 +6,11 @@
 use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::stop::{self, Accepted};
-use fullstop_core::report::Report;
 use fullstop_core::words::Stream;
+use fullstop_protocol::Report;
 use fullstop_protocol::Size;
-use fullstop_store::{Frame, Frames, LogReader, Piece, Request};
+use fullstop_protocol::{Frame, Frames, RequestKind};
+use fullstop_store::{LogReader, Piece};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
@@ -21,7 +22,7 @@ const PIECE: usize = 16 * 1024;
 
 /// What is wanted of a window.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wish {
+pub struct AttachRequest {
     pub size: Option<Size>,
     pub view: bool,
     pub owner: bool,
@@ -45,10 +46,10 @@ pub struct Link {
 
 impl Link {
     /// Attaches to a run.
-    pub async fn open(run: &Run, wish: Wish) -> Result<Attached> {
-        let Wish { size, view, owner } = wish;
-        let request = Request::Attach { generation: run.generation(), size, view, owner };
-        match stop::accept(run, &request).await? {
+    pub async fn open(run: &Run, request: AttachRequest) -> Result<Attached> {
+        let AttachRequest { size, view, owner } = request;
+        let attach = RequestKind::Attach { size, view, owner };
+        match stop::accept(run, &attach).await? {
             Accepted::Over(report) => Ok(Attached::Over(report)),
             Accepted::By(line, _) => {
                 let fail = Error::io("use the line to the keeper");
@@ -63,9 +64,9 @@ impl Link {
     /// The keeper has hung up without a report. If it was killed, its guard ends the
     /// run, and the report is waited for; if it lives, it is asked again. A window
     /// that was the owner's gets the screen like any other.
-    pub async fn open_again(run: &Run, wish: Wish) -> Result<Attached> {
+    pub async fn open_again(run: &Run, request: AttachRequest) -> Result<Attached> {
         loop {
-            match Link::open(run, Wish { owner: false, ..wish }).await {
+            match Link::open(run, AttachRequest { owner: false, ..request }).await {
                 Err(Error::TimedOut(_)) => {}
                 done => return done,
             }

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::run::Run;
 use crate::stop::Progress;
 use fullstop_core::id::Id;
-use fullstop_core::report::Report;
+use fullstop_protocol::Report;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -25,7 +25,7 @@ use tokio::time::timeout;
 /// let mut ended = 0;
 /// let all = end_all(live, Order::Kill, |id, update| {
 ///     if let Update::Done(Ok(report)) = update {
-///         println!("{id}: {}", report.state);
+///         println!("{id}: {}", report.state.word());
 ///         ended += 1;
 ///     }
 /// });

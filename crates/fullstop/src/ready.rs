@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::run::Run;
-use fullstop_core::report::Report;
-use fullstop_core::words::{Reason, Stream};
+use fullstop_core::words::Stream;
+use fullstop_protocol::{Report, StopReason};
 use fullstop_store::{LogReader, Piece, Standing};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -174,7 +174,7 @@ impl Run {
         let waited = self.wait_ready(ready, patience).await;
         match &waited {
             Ok(()) => {}
-            Err(Error::TimedOut(_)) => drop(self.stop_for(Reason::StartTimeout, |_| ()).await?),
+            Err(Error::TimedOut(_)) => drop(self.stop_for(StopReason::StartTimeout, |_| ()).await?),
             Err(_) => drop(self.stop().await?),
         }
         waited
@@ -183,6 +183,6 @@ impl Run {
 
 fn ended_before(run: &Run) -> Error {
     let report = run.record().ok().and_then(|record| record.report);
-    let why = report.map_or_else(String::new, |report: Report| format!(" ({})", report.reason));
+    let why = report.map_or_else(String::new, |report: Report| format!(" ({})", report.reason()));
     Error::Failed { status: 125, why: format!("run {} ended before it was ready{why}", run.id()) }
 }

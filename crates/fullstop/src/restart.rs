@@ -16,7 +16,7 @@ pub(crate) async fn restart(run: &Run) -> Result<Run> {
     let needs = Needs::take(run).map_err(|why| Error::LeftAlone(Box::new(why)))?;
     let report = run.stop().await?;
     if !report.is_proven() {
-        let why = format!("run {} is {}; it is not started again", run.id(), report.state);
+        let why = format!("run {} is {}; it is not started again", run.id(), report.state.word());
         return Err(Error::Unfit(why));
     }
     let begun = needs.begin(run).await;

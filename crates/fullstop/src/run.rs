@@ -7,13 +7,11 @@ use crate::status::{Process, Status, members};
 use crate::stop::{self, Progress};
 use crate::window::{AttachOptions, Window};
 use fullstop_core::id::Id;
-use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Reason, Stream};
+use fullstop_core::words::Stream;
 use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, living_cgroup, sweep_one};
-use fullstop_protocol::Spec;
-use fullstop_store::format::{Phase, RecordFile};
-use fullstop_store::{Extent, Request, Standing, Store, Whereabouts};
+use fullstop_protocol::{Record, Report, RequestKind, RunState, Spec, StopReason, Whereabouts};
+use fullstop_store::{Extent, Standing, Store};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +32,7 @@ use std::time::Duration;
 /// let run = runs.find("research")?;
 /// assert_eq!(run.processes()?.len(), 1);
 /// let report = blocking::wait(run.stop())?;
-/// assert_eq!(report.reason, fullstop::Reason::Stopped);
+/// assert_eq!(report.reason(), fullstop::Reason::Stopped);
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -45,17 +43,17 @@ pub struct Run {
     /// Unknown, if nothing of it can be read.
     generation: Option<u32>,
     /// Held for as long as this lives: its end tells the keeper of ours.
-    _line: Option<Arc<UnixStream>>,
+    line: Option<Arc<UnixStream>>,
 }
 
 impl Run {
     pub(crate) fn new(runs: Runs, id: Id, generation: Option<u32>) -> Run {
-        Run { runs, id, generation, _line: None }
+        Run { runs, id, generation, line: None }
     }
 
     /// A run of ours, with the line to its keeper.
     pub(crate) fn hosted(runs: Runs, id: Id, generation: u32, line: UnixStream) -> Run {
-        Run { runs, id, generation: Some(generation), _line: Some(Arc::new(line)) }
+        Run { runs, id, generation: Some(generation), line: Some(Arc::new(line)) }
     }
 
     pub fn id(&self) -> &Id {
@@ -80,7 +78,7 @@ impl Run {
         Ok(self.runs.store().standing(&self.id)?)
     }
 
-    pub fn record(&self) -> Result<RecordFile> {
+    pub fn record(&self) -> Result<Record> {
         Ok(self.runs.store().record(&self.id)?)
     }
 
@@ -133,21 +131,20 @@ impl Run {
     /// report says. A keeper that hangs is continued, has the time of the ladder, and is
     /// then gone around.
     pub async fn stop(&self) -> Result<Report> {
-        self.stop_for(Reason::Stopped, |_| ()).await
+        self.stop_for(StopReason::Stopped, |_| ()).await
     }
 
     /// As [`Run::stop`], telling how it goes.
     pub async fn stop_with(&self, tell: impl FnMut(Progress) + Send) -> Result<Report> {
-        self.stop_for(Reason::Stopped, tell).await
+        self.stop_for(StopReason::Stopped, tell).await
     }
 
     pub(crate) async fn stop_for(
         &self,
-        reason: Reason,
+        reason: StopReason,
         tell: impl FnMut(Progress) + Send,
     ) -> Result<Report> {
-        let request = Request::Stop { generation: self.generation, reason, signal: None };
-        stop::order(self, &request, tell).await
+        stop::order(self, &RequestKind::Stop { reason, signal: None }, tell).await
     }
 
     /// The last step, now.
@@ -157,21 +154,18 @@ impl Run {
 
     /// As [`Run::kill`], telling how it goes.
     pub async fn kill_with(&self, tell: impl FnMut(Progress) + Send) -> Result<Report> {
-        let request = Request::Kill { generation: self.generation };
-        stop::order(self, &request, tell).await
+        stop::order(self, &RequestKind::Kill, tell).await
     }
 
     /// Asks for a stop, and returns once that was accepted.
     pub async fn ask_to_stop(&self) -> Result<()> {
-        let request =
-            Request::Stop { generation: self.generation, reason: Reason::Stopped, signal: None };
+        let request = RequestKind::Stop { reason: StopReason::Stopped, signal: None };
         stop::accept_living(self, &request).await
     }
 
     /// Asks for the last step, and returns once that was accepted.
     pub async fn ask_to_kill(&self) -> Result<()> {
-        let request = Request::Kill { generation: self.generation };
-        stop::accept_living(self, &request).await
+        stop::accept_living(self, &RequestKind::Kill).await
     }
 
     /// Waits for its end, however it comes. A stuck run is waited for.
@@ -192,16 +186,19 @@ impl Run {
         Window::open(self.clone(), options).await
     }
 
-    /// Lets it live on when this program leaves, whatever was said when it began.
+    /// Lets it live on when this program leaves, whatever was said when it began. Only the
+    /// program that spawned it may say so, through the run that it was given.
     pub async fn stay(&self) -> Result<()> {
-        let request = Request::Stay { generation: self.generation };
-        stop::accept_living(self, &request).await
+        let Some(line) = &self.line else {
+            let why = format!("run {} does not belong to this program", self.id);
+            return Err(Error::Unfit(why));
+        };
+        stop::tell_own(self, line, &RequestKind::Stay).await
     }
 
     /// Sends a signal to its leader; it is no part of a stop.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
-        let request = Request::Signal { generation: self.generation, signal };
-        stop::accept_living(self, &request).await
+        stop::accept_living(self, &RequestKind::Signal { signal }).await
     }
 
     /// Stops it, and once that is proven starts its next generation, in the
@@ -245,7 +242,7 @@ impl Run {
     /// An error, if processes live in the cgroup that carries the tag of this run, which is
     /// over by all that is written down. Those of a released one may.
     pub(crate) fn check_cgroup(&self) -> Result<()> {
-        let is_released = || self.record().is_ok_and(|record| record.state == Phase::Released);
+        let is_released = || self.record().is_ok_and(|record| record.state == RunState::Released);
         match living_cgroup(self.runs.store(), &self.id) {
             Some(cgroup) if !is_released() && self.standing()? != Standing::Live => {
                 Err(Error::LivesOn { id: self.id.clone(), cgroup })

@@ -5,8 +5,7 @@ use crate::keys::Key;
 use crate::run::Run;
 use crate::stop::{Accepted, accept};
 use fullstop_core::duration;
-use fullstop_protocol::{Spec, Stdin};
-use fullstop_store::{FULL, Request};
+use fullstop_protocol::{Refusal, RefusalCode, RequestKind, Spec, Stdin};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
@@ -49,7 +48,7 @@ impl Run {
     /// The end of its input, behind whatever was sent.
     pub async fn close_stdin(&self) -> Result<()> {
         self.reads()?;
-        self.give(&Request::CloseStdin { generation: self.generation() }).await
+        self.give(&RequestKind::CloseStdin).await
     }
 
     /// What it reads from, if anything can be sent there.
@@ -64,7 +63,7 @@ impl Run {
         )))
     }
 
-    async fn give(&self, request: &Request) -> Result<()> {
+    async fn give(&self, request: &RequestKind) -> Result<()> {
         match accept(self, request).await? {
             Accepted::By(..) => Ok(()),
             Accepted::Over(_) => {
@@ -114,18 +113,21 @@ impl<'r> Sender<'r> {
 
     async fn send_piece(&self, piece: &[u8]) -> Result<()> {
         let text = OsStr::from_bytes(piece).to_owned().into();
-        let request = Request::Send { generation: self.run.generation(), text };
+        let request = RequestKind::Input { text };
         let until = Instant::now() + self.patience;
         while let Err(error) = self.run.give(&request).await {
             match error {
-                Error::Refused(why) if why.contains(FULL) => {
+                Error::Refused(refusal) if refusal.code == RefusalCode::InputFull => {
                     if Instant::now() >= until {
                         let (id, time) = (self.run.id(), duration::format(self.patience));
                         let why = format!("run {id} has not read its input for {time}");
                         return Err(Error::TimedOut(self.with_count(&why)));
                     }
                 }
-                Error::Refused(why) => return Err(Error::Refused(self.with_count_if_any(why))),
+                Error::Refused(refusal) => {
+                    let message = self.with_count_if_any(refusal.message);
+                    return Err(Error::Refused(Refusal { message, ..refusal }));
+                }
                 Error::Unfit(why) => return Err(Error::Unfit(self.with_count_if_any(why))),
                 other => return Err(other),
             }

@@ -1,17 +1,17 @@
 //! How a run stands, as it is shown.
 
-use fullstop_cage::linux::{Process as Seen, below, inside, now};
+use fullstop_cage::linux::{Process as Seen, below, inside};
 use fullstop_core::id::Id;
-use fullstop_core::report::Report;
-use fullstop_core::words::Moment;
-use fullstop_protocol::Labels;
-use fullstop_store::format::{Phase, RecordFile};
-use fullstop_store::{Standing, Store, StoreError, Whereabouts};
+use fullstop_protocol::{Labels, Record, Report, RunState, Timestamp, Whereabouts};
+use fullstop_store::format::SpecFile;
+use fullstop_store::{Standing, Store, StoreError, world};
 use serde::Serialize;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The state of a run that cannot be read.
 const DAMAGED: &str = "damaged";
+/// The state of a run whose record a later fullstop has written: it is not looked into.
+const NEWER: &str = "newer";
 
 /// How a run stands, at one instant.
 ///
@@ -35,7 +35,7 @@ pub struct Status {
     pub labels: Labels,
     pub generation: u32,
     /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
-    /// after it, `damaged` if its record cannot be read.
+    /// after it, `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
     pub state: String,
     /// Why it ends or has ended.
     pub reason: Option<String>,
@@ -47,8 +47,7 @@ pub struct Status {
     pub cpu_ms: u64,
     pub memory: u64,
     pub command: Vec<String>,
-    /// Milliseconds since 1970.
-    pub started_at: u64,
+    pub started_at: Timestamp,
     pub report: Option<Report>,
     /// Its keeper or its guard lives, whatever can be read of it.
     pub live: bool,
@@ -105,28 +104,31 @@ impl Status {
     }
 }
 
-fn from_record(record: RecordFile, standing: Standing) -> Status {
+fn from_record(record: Record, standing: Standing) -> Status {
     let members = if standing == Standing::Over { Vec::new() } else { members(&record) };
-    let (reason, step, left) = match &record.state {
-        Phase::Stopping { reason, step, until } => {
-            (Some(*reason), Some(step.clone()), Some(until.since(now())))
+    let now = Timestamp::now();
+    let reason = match &record.state {
+        // It has no reason but that its leader has left.
+        RunState::Released => None,
+        state => state.reason().map(ToString::to_string),
+    };
+    let (step, left) = match &record.state {
+        RunState::Stopping { step, left, .. } => {
+            (Some(step.clone()), Some(left.saturating_sub(now.since(record.at))))
         }
-        Phase::Stuck { reason } | Phase::Ended { reason } => (Some(*reason), None, None),
-        Phase::Starting | Phase::Running | Phase::Released => (None, None, None),
+        _ => (None, None),
     };
     // One that is not over was taken off the list if it is not listed.
     let lost = standing != Standing::Live && !record.state.is_over();
-    let elsewhere = lost.then(|| record.world.whereabouts()).filter(|it| it.is_elsewhere());
+    let elsewhere = lost.then(|| world::whereabouts(&record.world)).filter(|it| it.is_elsewhere());
     let ended = record.report.as_ref().filter(|_| record.state.is_over());
     Status {
         state: if lost { "lost" } else { record.state.word() }.to_owned(),
-        reason: reason.map(|reason| reason.to_string()),
+        reason,
         step,
         step_left_ms: left.map(millis),
-        age_ms: ended.map_or_else(
-            || unix_ms().saturating_sub(record.started_at),
-            |report| report.elapsed_ms,
-        ),
+        age_ms: ended
+            .map_or_else(|| millis(now.since(record.started_at)), |report| report.elapsed_ms),
         processes: members.len(),
         cpu_ms: members.iter().map(|process| millis(process.cpu())).sum(),
         memory: members.iter().map(Seen::memory).sum(),
@@ -161,16 +163,17 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
         cpu_ms: 0,
         memory: 0,
         command: Vec::new(),
-        started_at: 0,
+        started_at: Timestamp::default(),
         report: None,
         live: standing == Standing::Live,
         damage: None,
         elsewhere: None,
     };
-    let known = store.spec(id).map(|spec| from_record(RecordFile::first(spec), standing));
+    let is_newer = matches!(error, StoreError::Newer { .. });
+    let known = store.spec(id).map(|spec| from_record(SpecFile::first_record(spec), standing));
     Status {
         id: id.clone(),
-        state: DAMAGED.to_owned(),
+        state: if is_newer { NEWER } else { DAMAGED }.to_owned(),
         damage: Some(error.to_string()),
         elsewhere: None,
         ..known.unwrap_or_else(|_| blank())
@@ -179,8 +182,8 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
 
 /// Who is there, by the cgroup or below the keeper. Pids of another namespace say
 /// nothing here.
-pub(crate) fn members(record: &RecordFile) -> Vec<Seen> {
-    if !record.world.is_here() {
+pub(crate) fn members(record: &Record) -> Vec<Seen> {
+    if !world::is_here(&record.world) {
         return Vec::new();
     }
     match (&record.cgroup, record.keeper) {
@@ -204,15 +207,6 @@ impl From<Seen> for Process {
     }
 }
 
-/// How long it is until that point on the clock of this boot.
-pub(crate) fn left(until: Moment) -> Duration {
-    until.since(now())
-}
-
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, millis)
 }

@@ -1,11 +1,11 @@
 //! A window on a run's terminal.
 
 use crate::error::{Error, Result};
-use crate::link::{Attached, Link, Tail, Wish};
+use crate::link::{AttachRequest, Attached, Link, Tail};
 use crate::run::Run;
-use fullstop_core::report::Report;
+use fullstop_protocol::Frame;
+use fullstop_protocol::Report;
 use fullstop_protocol::Size;
-use fullstop_store::Frame;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream as StdStream;
@@ -37,7 +37,7 @@ pub struct AttachOptions {
 ///     match shown {
 ///         Shown::Screen(bytes) => *screen = bytes,
 ///         Shown::Bytes(bytes) => screen.extend(bytes),
-///         Shown::Over(report) => println!("{}", report.reason),
+///         Shown::Over(report) => println!("{}", report.reason()),
 ///     }
 /// }
 /// ```
@@ -69,13 +69,13 @@ pub enum Shown {
 ///         }
 ///     }
 /// })?;
-/// println!("{}", report.reason);
+/// println!("{}", report.reason());
 /// # Ok::<(), fullstop::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Window {
     run: Run,
-    wish: Wish,
+    request: AttachRequest,
     glass: Glass,
     /// How much of the log was shown.
     shown: u64,
@@ -94,12 +94,12 @@ enum Glass {
 
 impl Window {
     pub(crate) async fn open(run: Run, options: AttachOptions) -> Result<Window> {
-        let wish = Wish { size: options.size, view: options.view, owner: false };
-        match Link::open(&run, wish).await? {
+        let request = AttachRequest { size: options.size, view: options.view, owner: false };
+        match Link::open(&run, request).await? {
             Attached::Over(_) => Err(Error::Unfit(format!("run {} is over", run.id()))),
             Attached::To(link) => {
                 let glass = Glass::Keeper(Pane::new(link)?);
-                Ok(Window { run, wish, glass, shown: 0 })
+                Ok(Window { run, request, glass, shown: 0 })
             }
         }
     }
@@ -127,7 +127,7 @@ impl Window {
                     Some(Frame::Resize(_) | Frame::All | Frame::Shown { .. }) => {}
                     None => self.glass = Glass::Nobody,
                 },
-                Glass::Nobody => match Link::open_again(&self.run, self.wish).await? {
+                Glass::Nobody => match Link::open_again(&self.run, self.request).await? {
                     Attached::To(link) => {
                         self.glass = Glass::Keeper(Pane::new(link)?);
                     }
@@ -146,7 +146,7 @@ impl Window {
 
     /// Types this. If it is cut short, the rest goes with whatever is done next.
     pub async fn type_bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.wish.view {
+        if self.request.view {
             return Err(Error::Unfit("this window is only to look through".to_owned()));
         }
         let pane = self.keeper()?;
@@ -156,7 +156,7 @@ impl Window {
 
     /// Tells how large the window is now.
     pub async fn resize(&mut self, size: Size) -> Result<()> {
-        self.wish.size = Some(size);
+        self.request.size = Some(size);
         let pane = self.keeper()?;
         pane.link.resize(size);
         pane.flush().await

@@ -3,9 +3,8 @@
 use crate::sink::Sink;
 use fullstop_cage::linux::Origin;
 use fullstop_cage::plain;
-use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
-use fullstop_protocol::{HostPolicy, Launch, Spec, Text};
+use fullstop_protocol::{HostPolicy, Launch, Report, Spec, Text};
 use fullstop_store::{GroupName, Tag};
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStrExt as _;

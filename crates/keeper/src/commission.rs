@@ -17,8 +17,7 @@ use fullstop_cage::linux::{
 };
 use fullstop_cage::{cannot, plain};
 use fullstop_core::signal::Signal;
-use fullstop_protocol::{HostPolicy, Placement, Spec, Start, Stdin, Text, wipe};
-use fullstop_store::Reply;
+use fullstop_protocol::{HostPolicy, Placement, Reply, ReplyKind, Spec, Start, Stdin, Text, wipe};
 use rustix::process::Pid;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -36,7 +35,8 @@ pub fn carry_out() -> ! {
     };
     null_over(&[0]);
     let failed = |why: String| {
-        let line = serde_json::to_vec(&Reply::Failed { status: FAILED, why }).unwrap_or_default();
+        let kind = ReplyKind::Failed { status: FAILED, message: why };
+        let line = serde_json::to_vec(&Reply { id: 0, kind }).unwrap_or_default();
         let _ = (&host).write_all(&[line.as_slice(), b"\n"].concat());
     };
     match read(&host).and_then(|start| begin(&host, start)) {

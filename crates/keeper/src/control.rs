@@ -1,16 +1,19 @@
-//! Orders from others: a socket in the run's directory, and the host's own line.
+//! Requests from others: a socket in the run's directory, and the host's own line.
 //!
 //! Nothing here blocks. Whoever does not read what it is told is dropped; an order
 //! that came in whole is obeyed even if its sender is gone.
 
 use crate::backlog::{Backlog, Gone};
 use crate::engine::timespec;
-use fullstop_cage::linux::{now, peer};
+use fullstop_cage::linux::{Peer, now, peer};
 use fullstop_core::words::Moment;
-use fullstop_store::{Reply, Request};
+use fullstop_protocol::{
+    Hello, PROTOCOL_VERSION, Refusal, RefusalCode, Reply, ReplyKind, Request, RequestKind,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, accept_with, recv};
+use serde::{Deserialize, Serialize};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -35,14 +38,28 @@ pub struct Control {
 #[derive(Debug)]
 struct Client {
     stream: OwnedFd,
+    peer: Option<Peer>,
     unread: Vec<u8>,
     unsent: Backlog,
     since: Moment,
+    stage: Stage,
+    gone: bool,
     /// It was answered.
     told: bool,
     /// Whoever asked for the run; it is first told when that is born.
     host: bool,
-    gone: bool,
+    /// The request by which it asked for samples.
+    subscription: Option<u64>,
+}
+
+/// How far a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It has not said which version of the wire it speaks.
+    New,
+    Greeted,
+    /// Nothing more is heard, and it is let go once it has been told all.
+    Leaving,
 }
 
 /// A connection that becomes something else.
@@ -54,10 +71,14 @@ pub struct Handed {
     pub unsent: Backlog,
 }
 
-/// An order, and where to answer it.
+/// A request, or why a line is none, and where to answer it.
 pub struct Order {
     pub from: usize,
-    pub request: Result<Request, String>,
+    pub peer: Option<Peer>,
+    pub is_host: bool,
+    /// The id that the answer repeats.
+    pub id: u64,
+    pub request: Result<Request, Refusal>,
 }
 
 impl Control {
@@ -107,10 +128,11 @@ impl Control {
             client.flush();
             client.read();
             while let Some(line) = client.line() {
-                let request = serde_json::from_slice(&line).map_err(|error| error.to_string());
-                let attaches = matches!(request, Ok(Request::Attach { .. }));
-                orders.push(Order { from, request });
-                // What follows is not said in lines any more.
+                let Some((id, request)) = client.hear(&line) else { continue };
+                let attaches = request.as_ref().is_ok_and(Request::attaches);
+                let (peer, is_host) = (client.peer, client.host);
+                orders.push(Order { from, peer, is_host, id, request });
+                // What follows is not said in lines any more, if that is accepted.
                 if attaches {
                     break;
                 }
@@ -120,23 +142,32 @@ impl Control {
         (orders, host_left)
     }
 
-    /// Forgets who has left; the orders of this turn must have been answered.
+    /// Forgets who has left; the requests of this turn must have been answered.
     pub fn tidy(&mut self) {
+        self.clients.iter_mut().for_each(Client::leave);
         self.clients.retain(|client| !client.gone);
     }
 
     fn accept(&mut self) {
         loop {
             // Whoever is not let in waits at the door.
-            if self.clients.len() >= MOST_CLIENTS && !self.make_room() {
-                return self.deaf_until = Some(now() + DEAF_FOR);
+            if self.clients.len() >= MOST_CLIENTS {
+                if !self.is_awaited() {
+                    return self.deaf_until = None;
+                }
+                if !self.make_room() {
+                    return self.deaf_until = Some(now() + DEAF_FOR);
+                }
             }
             let Some(listener) = &self.listener else { return };
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok(stream) if is_ours(&stream) => {
-                    self.clients.push(Client::new(stream, false));
+                Ok(stream) => {
+                    let client = Client::new(stream, false);
+                    if is_ours(client.peer) {
+                        self.clients.push(client);
+                    }
                 }
-                Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return self.deaf_until = None,
                 // Where there is no descriptor left, one who is done makes room.
                 Err(Errno::MFILE) if self.make_room() => {}
@@ -145,17 +176,52 @@ impl Control {
         }
     }
 
-    /// Who is idle has to go; never one whose order is still to be read or answered.
+    /// Whether a client waits to be let in.
+    fn is_awaited(&self) -> bool {
+        self.listener.as_ref().is_some_and(|listener| {
+            let mut fds = [PollFd::new(listener, PollFlags::IN)];
+            poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0)
+        })
+    }
+
+    /// Who is idle has to go, and before a subscriber one who is not; never one whose request is
+    /// still to be read or answered.
     fn make_room(&mut self) -> bool {
         let now = now();
-        let idle = self.clients.iter_mut().position(|client| client.is_idle(now));
+        let mut idle = |subscribes: bool| {
+            let is_idle = |client: &mut Client| client.is_idle(now);
+            self.clients
+                .iter_mut()
+                .position(|client| client.subscription.is_some() == subscribes && is_idle(client))
+        };
+        let idle = idle(false).or_else(|| idle(true));
         idle.map(|at| self.clients.remove(at)).is_some()
     }
 
-    pub fn answer(&mut self, to: usize, reply: &Reply) {
+    pub fn answer(&mut self, to: usize, id: u64, kind: ReplyKind) {
         if let Some(client) = self.clients.get_mut(to) {
             client.told = true;
-            client.say(reply);
+            client.say(&Reply { id, kind });
+        }
+    }
+
+    /// From now on this client is told each sample.
+    pub fn subscribe(&mut self, to: usize, id: u64) {
+        if let Some(client) = self.clients.get_mut(to) {
+            client.subscription = Some(id);
+        }
+    }
+
+    pub fn has_subscribers(&self) -> bool {
+        self.clients.iter().any(|client| client.subscription.is_some())
+    }
+
+    /// One who has not read the last sample misses this one.
+    pub fn tell_subscribers(&mut self, sample: &ReplyKind) {
+        for client in self.clients.iter_mut().filter(|client| client.unsent.is_empty()) {
+            if let Some(id) = client.subscription {
+                client.say(&Reply { id, kind: sample.clone() });
+            }
         }
     }
 
@@ -172,10 +238,10 @@ impl Control {
     }
 
     /// Tells the host that the run is born, or is not to be.
-    pub fn tell_host(&mut self, reply: &Reply) {
+    pub fn tell_host(&mut self, kind: &ReplyKind) {
         for client in self.clients.iter_mut().filter(|client| client.host && !client.told) {
             client.told = true;
-            client.say(reply);
+            client.say(&Reply { id: 0, kind: kind.clone() });
         }
     }
 
@@ -198,15 +264,66 @@ impl Control {
 }
 
 /// Only the owner's uid may steer a run, and root, who could anyway.
-fn is_ours(stream: &OwnedFd) -> bool {
+fn is_ours(peer: Option<Peer>) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    peer(stream).is_some_and(|peer| peer.uid == own || peer.uid == 0)
+    peer.is_some_and(|peer| peer.uid == own || peer.uid == 0)
 }
 
 impl Client {
     fn new(stream: OwnedFd, host: bool) -> Client {
-        let unsent = Backlog::default();
-        Client { stream, unread: Vec::new(), unsent, since: now(), told: false, host, gone: false }
+        Client {
+            peer: peer(&stream),
+            stream,
+            unread: Vec::new(),
+            unsent: Backlog::default(),
+            since: now(),
+            stage: if host { Stage::Greeted } else { Stage::New },
+            gone: false,
+            told: false,
+            host,
+            subscription: None,
+        }
+    }
+
+    /// The request that this line is, or why it is none, with its id. A hello is answered here.
+    fn hear(&mut self, line: &[u8]) -> Option<(u64, Result<Request, Refusal>)> {
+        if self.stage == Stage::Leaving {
+            return None;
+        }
+        if let Some(hello) = Hello::from_json(line) {
+            self.greet(&hello);
+            // A request that came with it is answered in the same breath.
+            if !self.unread.contains(&b'\n') {
+                self.flush();
+            }
+            return None;
+        }
+        if self.stage == Stage::New {
+            let no_hello = Refusal::new(RefusalCode::NoHello, "a connection begins with a hello")
+                .with_hint(format!(r#"{{"type":"hello","protocol":{PROTOCOL_VERSION}}}"#));
+            self.stage = Stage::Leaving;
+            return Some((0, Err(no_hello)));
+        }
+        Some(match serde_json::from_slice::<Request>(line) {
+            Ok(request) => (request.id, Ok(request)),
+            Err(error) => unreadable(line, &error),
+        })
+    }
+
+    fn greet(&mut self, hello: &Hello) {
+        self.stage = Stage::Greeted;
+        self.send(&Hello::of_keeper());
+        if hello.protocol > PROTOCOL_VERSION {
+            let message = format!("this keeper speaks version {PROTOCOL_VERSION} of the wire");
+            let refusal = Refusal::new(RefusalCode::UnsupportedProtocol, message);
+            self.say(&Reply { id: 0, kind: ReplyKind::Refused(refusal) });
+            self.stage = Stage::Leaving;
+        }
+    }
+
+    /// One that is leaving goes once it has been told all.
+    fn leave(&mut self) {
+        self.gone |= self.stage == Stage::Leaving && self.unsent.is_empty();
     }
 
     /// Nothing is owed to it: it was answered, or has had time to ask and has not. Its
@@ -240,12 +357,17 @@ impl Client {
     }
 
     fn say(&mut self, reply: &Reply) {
-        self.unsent.push(&serde_json::to_vec(reply).unwrap_or_default());
-        self.unsent.push(b"\n");
+        self.send(reply);
         self.flush();
         if self.unsent.len() > MOST_UNSENT {
             self.gone = true;
         }
+    }
+
+    /// Goes with what is said next.
+    fn send(&mut self, line: &impl Serialize) {
+        self.unsent.push(&serde_json::to_vec(line).unwrap_or_default());
+        self.unsent.push(b"\n");
     }
 
     fn flush(&mut self) {
@@ -253,6 +375,25 @@ impl Client {
             self.gone = self.unsent.send(&self.stream) == Err(Gone);
         }
     }
+}
+
+/// Why a line is no request, and the id that it has if it is an object.
+fn unreadable(line: &[u8], error: &serde_json::Error) -> (u64, Result<Request, Refusal>) {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Beginning {
+        id: u64,
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let Beginning { id, kind } = serde_json::from_slice(line).unwrap_or_default();
+    let refusal = if kind.is_empty() || RequestKind::TYPES.contains(&kind.as_str()) {
+        Refusal::new(RefusalCode::InvalidRequest, format!("this is no request: {error}"))
+    } else {
+        Refusal::new(RefusalCode::UnknownRequest, format!("this keeper knows no request {kind:?}"))
+            .with_hint(format!("it knows {}", RequestKind::TYPES.join(", ")))
+    };
+    (id, Err(refusal))
 }
 
 #[cfg(test)]

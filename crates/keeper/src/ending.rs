@@ -3,9 +3,9 @@
 use crate::lifeline::Outcome;
 use fullstop_cage::linux::{die_of, leave};
 use fullstop_core::machine::{Leader, State};
-use fullstop_core::report::{Captured, Report, Verdict};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Reason};
+use fullstop_protocol::{CapturedStream, Report, RunState};
 
 /// What programs return whose output cannot be written.
 pub const UNSHOWN: u8 = 1;
@@ -48,14 +48,14 @@ impl Ending {
     /// As the report tells it, for whoever only stood by.
     ///
     /// ```
-    /// use fullstop_core::report::Report;
     /// use fullstop_keeper::Ending;
+    /// use fullstop_protocol::{Report, RunState};
     ///
     /// let mut report: Report = serde_json::from_str(r#"{
-    ///     "version": 1, "id": "0r3v8x2k7m4pq", "generation": 1, "command": ["false"],
+    ///     "version": 2, "id": "0r3v8x2k7m4pq", "generation": 1, "command": ["false"],
     ///     "cage": "tree", "state": "ended", "reason": "exited", "exit": {"code": 1},
-    ///     "steps": [], "leftovers": [], "survivors": [], "released": [],
-    ///     "proof": "no-children", "started_at": 1800000000000, "elapsed_ms": 3
+    ///     "at": "2027-01-15T08:00:00.003Z", "proof": "no-children",
+    ///     "started_at": "2027-01-15T08:00:00.000Z", "elapsed_ms": 3
     /// }"#)?;
     /// assert_eq!(Ending::of_report(&report), Ending::Code(1));
     /// report.exit = Some(fullstop_core::words::Exit::Code(0));
@@ -63,7 +63,8 @@ impl Ending {
     /// let out = r#"{"stream": "out", "bytes": 9, "unshown": 4, "refusal": "no space left"}"#;
     /// report.output.push(serde_json::from_str(out)?);
     /// assert_eq!(Ending::of_report(&report), Ending::Code(1));
-    /// report.reason = fullstop_core::words::Reason::IdleTimeout;
+    /// let reason = fullstop_core::words::Reason::IdleTimeout.into();
+    /// report.state = RunState::Ended { reason };
     /// assert_eq!(Ending::of_report(&report), Ending::Code(124));
     /// # Ok::<(), serde_json::Error>(())
     /// ```
@@ -73,19 +74,19 @@ impl Ending {
 
     /// A command that succeeded would not have, had it written by itself to what cannot
     /// be written.
-    pub(crate) fn unless_refused(self, output: &[Captured]) -> Ending {
+    pub(crate) fn unless_refused(self, output: &[CapturedStream]) -> Ending {
         let refused = output.iter().any(|stream| stream.refusal.is_some());
         if refused && self == Ending::Code(0) { Ending::Code(UNSHOWN) } else { self }
     }
 
     fn of_run(report: &Report) -> Ending {
-        match (report.state, report.reason, report.exit) {
-            (Verdict::Stuck, ..) => Ending::Code(STUCK),
-            (_, reason, _) if reason.is_timeout() => Ending::Code(TIMED_OUT),
+        match (&report.state, report.reason().known(), report.exit) {
+            (RunState::Stuck { .. }, ..) => Ending::Code(STUCK),
+            (_, Some(reason), _) if reason.is_timeout() => Ending::Code(TIMED_OUT),
             (.., Some(exit)) => Ending::of_exit(exit),
-            (_, Reason::SpawnFailed, None) => Ending::Code(FAILED),
+            (_, Some(Reason::SpawnFailed), None) => Ending::Code(FAILED),
             // Nobody saw its leader end, or it lives on.
-            (Verdict::Released, ..) | (_, Reason::KeeperDied | Reason::Rebooted, None) => {
+            (RunState::Released, ..) | (_, Some(Reason::KeeperDied | Reason::Rebooted), None) => {
                 Ending::Code(KILLED)
             }
             // Stopped before it became the command: as that would have been.

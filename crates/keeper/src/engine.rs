@@ -4,7 +4,7 @@
 use crate::feed::Feed;
 use crate::notes::Notes;
 use fullstop_cage::linux::now;
-use fullstop_cage::{Cage, Command, Look, Round, SpawnError};
+use fullstop_cage::{Cage, Command, Look, Round, SpawnError, Witness};
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
@@ -164,6 +164,7 @@ impl<C: Cage> Engine<C> {
     fn kill(&mut self, now: Moment) {
         const STEP: &str = "kill";
         self.killed_at.get_or_insert(now);
+        self.notes.tried();
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
         self.rest_after(round);
@@ -211,12 +212,13 @@ impl<C: Cage> Engine<C> {
         if let Some(exit) = look.exit {
             news.exit = Some(exit);
             let rest = match look.proof {
-                Some(proof) => Rest::Gone(proof),
+                Some(witness) => self.gone(witness),
                 None => self.rest(&mut news),
             };
             self.tell(Input::LeaderExited { exit, rest });
-        } else if let Some(proof) = look.proof {
-            self.tell(Input::Extinct(proof));
+        } else if let Some(witness) = look.proof {
+            self.notes.proven(witness);
+            self.tell(Input::Extinct(witness.proof()));
         }
         news
     }
@@ -237,8 +239,8 @@ impl<C: Cage> Engine<C> {
         // Behind many dead there may be nobody.
         let until = now() + LONGEST_CENSUS;
         while self.unfinished && now() < until {
-            if let Some(proof) = self.see().proof {
-                return Rest::Gone(proof);
+            if let Some(witness) = self.see().proof {
+                return self.gone(witness);
             }
         }
         for _ in 0..DYING_LOOKS {
@@ -248,11 +250,16 @@ impl<C: Cage> Engine<C> {
                 return Rest::Alive;
             }
             std::thread::sleep(SHORTEST_NAP);
-            if let Some(proof) = self.see().proof {
-                return Rest::Gone(proof);
+            if let Some(witness) = self.see().proof {
+                return self.gone(witness);
             }
         }
         Rest::Alive
+    }
+
+    fn gone(&mut self, witness: Witness) -> Rest {
+        self.notes.proven(witness);
+        Rest::Gone(witness.proof())
     }
 
     /// Another round of the last step, if that is where it stands.

@@ -7,22 +7,27 @@
 mod restore;
 
 use crate::assignment::Assignment;
+use crate::notes::Notes;
 use fullstop_cage::linux::{Blueprint, cgroup_of, glance, identify, now};
+use fullstop_core::cage::CageKind;
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
-use fullstop_core::report::{CageKind, Report, Taken};
 use fullstop_core::words::{Moment, Reason, Stream};
-use fullstop_protocol::Placement;
-use fullstop_store::format::{Event, Format as _, Kin, Phase, RecordFile, SpecFile, What};
-use fullstop_store::{Log, MemberFile, Result, RunDir, Store, StoreError, World};
+use fullstop_protocol::{
+    Ancestry, Asker, Event, EventKind, Placement, Record, Report, RunState, StepRecord, Timestamp,
+};
+use fullstop_store::format::{Format as _, SpecFile};
+use fullstop_store::{Log, MemberFile, Result, RunDir, Store, StoreError, world};
 use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[derive(Debug)]
 pub struct Ledger {
     run: RunDir,
-    record: RecordFile,
-    /// What is not appended yet.
+    record: Record,
+    /// When the step ends that the record tells of.
+    step_ends: Option<Moment>,
+    /// What is not appended yet; numbered when it is.
     events: Vec<Event>,
     /// Whoever wrote before us was cut short.
     taken_over: bool,
@@ -48,7 +53,7 @@ impl Ledger {
         store: &Store,
         assigned: &Assignment,
         blueprint: &Blueprint,
-        started_at: u64,
+        started_at: Timestamp,
     ) -> Result<Ledger> {
         let run = if assigned.launch.generation == 1 {
             store.create(&assigned.launch.id)
@@ -61,18 +66,22 @@ impl Ledger {
         }
         let mut file = spec_file(assigned, started_at);
         file.cgroup = blueprint.cgroup().map(ToOwned::to_owned);
-        file.kin = if file.cgroup.is_none() { kin_of(own_pid()) } else { None };
+        file.ancestry = if file.cgroup.is_none() { ancestry_of(own_pid()) } else { None };
         file.lock = run.lock_inode();
         if let Err(error) = run.write_spec(&file) {
             run.abandon();
             return Err(error);
         }
         let names = restore::Names::new();
-        let record = RecordFile::first(file);
+        let mut record = file.first_record();
+        if record.generation > 1 {
+            record.events = run.count_events();
+        }
         let members = MemberFile::new(&record.id, record.generation);
         let mut ledger = Ledger {
             run,
             record,
+            step_ends: None,
             events: Vec::new(),
             taken_over: false,
             due: None,
@@ -132,20 +141,26 @@ impl Ledger {
     }
 
     pub fn born(&mut self, leader: Option<i32>, cage: CageKind) {
-        self.record.cage = cage;
+        self.record.cage = cage.into();
         if cage == CageKind::Tree {
             self.record.cgroup = None;
         }
-        self.event(What::Started { command: self.record.command.clone(), leader });
+        self.event(EventKind::Started { command: self.record.command.clone(), leader });
     }
 
     /// Writes down who is who, for whoever must go around us or come after us.
-    pub fn identities(&mut self, leader: Option<i32>, guard: Option<i32>) {
+    pub fn identities(
+        &mut self,
+        leader: Option<i32>,
+        guard: Option<i32>,
+        cgroup: Option<(u64, u64)>,
+    ) {
+        (self.record.cgroup_inode, self.record.cgroup_parent_inode) = cgroup.unzip();
         self.record.leader = leader.and_then(identify);
         self.record.keeper = identify(own_pid());
         self.record.guard = guard.and_then(identify);
-        if self.record.cage == CageKind::Tree && self.record.kin.is_none() {
-            self.record.kin = guard.and_then(kin_of);
+        if self.record.cage == CageKind::Tree && self.record.ancestry.is_none() {
+            self.record.ancestry = guard.and_then(ancestry_of);
         }
         let _ = self.take_room();
         self.write();
@@ -153,13 +168,17 @@ impl Ledger {
 
     /// Writes down what has happened, and the state if it is another one; that of a stop
     /// a little later.
-    pub fn state(&mut self, state: &State) {
-        let phase = Phase::of(state);
-        if phase.is_over() {
+    pub fn state(&mut self, state: &State, notes: &Notes) {
+        let shown = notes.state(state);
+        if shown.is_over() {
             return;
         }
-        let changed = self.record.state != phase;
-        self.record.state = phase;
+        let step_ends = state.deadline().filter(|_| matches!(state, State::Stopping(_)));
+        let changed = step_ends != self.step_ends || is_news(&self.record.state, &shown);
+        if changed {
+            self.step_ends = step_ends;
+            self.stands(shown);
+        }
         if changed && !matches!(state, State::Stopping(_)) {
             self.write();
             return;
@@ -201,23 +220,44 @@ impl Ledger {
 
     /// Writes down that this process alone looks after the run from here on: one who
     /// would go around it can see that.
-    pub fn take_over(&mut self, state: &State) {
+    pub fn take_over(&mut self, shown: RunState) {
         self.record.keeper = identify(own_pid());
         self.record.guard = None;
-        self.record.state = Phase::of(state);
+        self.stands(shown);
         self.write();
     }
 
-    pub fn steps(&mut self, steps: &[Taken], state: &State) {
-        let reason = state.reason().unwrap_or(Reason::Exited);
-        for Taken { step, alive, signalled, .. } in steps.iter().cloned() {
-            self.event(What::Step { step, alive, signalled, reason });
+    fn stands(&mut self, shown: RunState) {
+        self.record.state = shown;
+        self.record.at = Timestamp::now();
+    }
+
+    /// Who first asked for the end. What is known already stays.
+    pub fn asked(&mut self, asker: Option<&Asker>) {
+        if let (None, Some(asker)) = (&self.record.asked, asker) {
+            self.record.asked = Some(asker.clone());
+            self.event(EventKind::Asked { asker: asker.clone() });
         }
     }
 
-    pub fn event(&mut self, what: What) {
+    pub fn asker(&self) -> Option<&Asker> {
+        self.record.asked.as_ref()
+    }
+
+    pub fn steps(&mut self, steps: &[StepRecord], state: &State) {
+        let reason = state.reason().unwrap_or(Reason::Exited);
+        for StepRecord { step, alive, signalled, .. } in steps.iter().cloned() {
+            self.event(EventKind::Step { step, alive, signalled, reason: reason.into() });
+        }
+    }
+
+    pub fn event(&mut self, kind: EventKind) {
+        self.events.push(self.unnumbered(kind));
+    }
+
+    fn unnumbered(&self, kind: EventKind) -> Event {
         let (id, generation) = (self.record.id.clone(), self.record.generation);
-        self.events.push(Event { at: unix_ms(), id, generation, what });
+        Event { number: 0, at: Timestamp::now(), id, generation, kind }
     }
 
     /// The guard begins where the keeper was cut short.
@@ -229,6 +269,7 @@ impl Ledger {
         {
             self.record = record;
         }
+        self.record.events = self.record.events.max(self.run.count_events());
         self.run.rejoin(&self.record);
     }
 
@@ -244,13 +285,14 @@ impl Ledger {
     }
 
     fn note_end(&mut self, report: &Report) {
-        self.record.state = Phase::of_report(report);
+        self.record.state = report.state.clone();
+        self.record.at = report.at;
         self.record.report = Some(report.clone());
         // The keeper may have told the end, and no more.
         let told = self.taken_over
             && self.run.events().last().is_some_and(|event| event.is_end_of(report));
         if !told {
-            self.event(What::end(report));
+            self.event(EventKind::end(report));
         }
     }
 
@@ -297,23 +339,44 @@ impl Ledger {
 
     fn append(&mut self) -> Result<()> {
         if !self.events.is_empty() {
+            for (event, number) in self.events.iter_mut().zip(self.record.events + 1..) {
+                event.number = number;
+            }
             self.run.append(&self.events)?;
+            self.record.events += self.events.len() as u64;
             self.events.clear();
         }
         Ok(())
     }
 }
 
-/// As far as the run itself tells, without its place: cgroup, kin and lock.
-fn spec_file(assigned: &Assignment, started_at: u64) -> SpecFile {
+/// Whether it is worth a record that a run stands otherwise. That a stuck one was tried again
+/// is, for a minute; then one try in sixty.
+fn is_news(before: &RunState, now: &RunState) -> bool {
+    const TRIES: u32 = 60;
+    match (before, now) {
+        (
+            RunState::Stopping { reason, step, .. },
+            RunState::Stopping { reason: reason_now, step: step_now, .. },
+        ) => (reason, step) != (reason_now, step_now),
+        (RunState::Stuck { tries: told, .. }, RunState::Stuck { tries, .. }) => {
+            told != tries && (*tries < TRIES || tries % TRIES == 0)
+        }
+        _ => before != now,
+    }
+}
+
+/// As far as the run itself tells, without its place: cgroup, ancestry and lock.
+fn spec_file(assigned: &Assignment, started_at: Timestamp) -> SpecFile {
     SpecFile {
         version: SpecFile::VERSION,
         id: assigned.launch.id.clone(),
         generation: assigned.launch.generation,
         cgroup: None,
-        kin: None,
+        ancestry: None,
+        host: assigned.launch.host.clone(),
         lock: None,
-        world: World::here().clone(),
+        world: world::here().clone(),
         started_at,
         spec: assigned.spec.clone(),
         unknown: None,
@@ -321,7 +384,7 @@ fn spec_file(assigned: &Assignment, started_at: u64) -> SpecFile {
 }
 
 /// Where a guard stands: its orphans end up with somebody above it.
-fn kin_of(guard: i32) -> Option<Kin> {
+fn ancestry_of(guard: i32) -> Option<Ancestry> {
     /// Deeper than any real line of ancestors.
     const DEEPEST: usize = 64;
     /// Whoever forked the guard may be gone before it has said who is above it: then
@@ -340,15 +403,11 @@ fn kin_of(guard: i32) -> Option<Kin> {
         line = look();
     }
     let mut line = line.into_iter().map(|(identity, _)| identity);
-    Some(Kin { guard: line.next()?, line: line.collect(), place: cgroup_of(guard) })
+    Some(Ancestry { guard: line.next()?, line: line.collect(), place: cgroup_of(guard) })
 }
 
 fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_pid()
-}
-
-pub fn unix_ms() -> u64 {
-    unix_us() / 1000
 }
 
 /// Microseconds since 1970.

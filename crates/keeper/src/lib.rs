@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod say;
+mod asker;
 mod assignment;
 mod backlog;
 mod capture;

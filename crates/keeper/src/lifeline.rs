@@ -1,10 +1,11 @@
 //! What guard and keeper say to each other, over a pair of sockets that only they
 //! hold. Its closing is itself a message: the other side is dead.
 
+use fullstop_core::cage::{CageKind, Member};
 use fullstop_core::machine::{Ask, State};
-use fullstop_core::report::{CageKind, Captured, Member, Taken};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Stream;
+use fullstop_protocol::{Asker, CapturedStream, KernelAnswers, StepRecord};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -18,9 +19,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// From the guard to the keeper.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToKeeper {
-    Ask(Ask),
+    /// With whoever has sent the signal that asks.
+    Ask(Ask, Option<Asker>),
     Forward(Signal),
     /// The terminal has told the whole job to stop.
     StoppedByHand,
@@ -39,14 +41,14 @@ pub enum ToGuard {
         state: State,
         alive: usize,
     },
-    Step(Taken),
+    Step(StepRecord),
     Leftovers(Vec<Member>),
     LeaderStopped(Signal),
     /// That stream has come to its end, or nobody wants it.
     StreamOver(Stream),
     /// An owner of the output cannot be written. Said when that is found, and again once
     /// it is known how much was not shown.
-    Unshown(Vec<Captured>),
+    Unshown(Vec<CapturedStream>),
     /// Said before the report is written, so that no death in between can turn a
     /// run that is over into one that has to be ended.
     Outcome(Outcome),
@@ -60,6 +62,8 @@ pub enum ToGuard {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     pub state: State,
+    /// What the kernel answered, if it was asked for a proof.
+    pub kernel: Option<KernelAnswers>,
     /// What went wrong, with the exit status that says so.
     pub error: Option<(u8, String)>,
     /// The first few survivors or released ones, and how many there are in all.

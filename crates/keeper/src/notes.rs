@@ -1,25 +1,36 @@
 //! What happened to a run, gathered for its report.
 
 use crate::assignment::Assignment;
-use crate::ledger::unix_ms;
-use fullstop_cage::Round;
 use fullstop_cage::linux::now;
+use fullstop_cage::{Round, Witness};
+use fullstop_core::cage::{CageKind, Member, OutputHolder};
+use fullstop_core::ladder::Step;
 use fullstop_core::machine::{Leader, State};
-use fullstop_core::report::{CageKind, Captured, Holder, Member, Report, Taken, VERSION, Verdict};
-use fullstop_core::words::{Moment, Reason};
+use fullstop_core::words::Moment;
+use fullstop_protocol::{
+    Asker, CapturedStream, Claim, KernelAnswers, REPORT_VERSION, Report, RunState, StepRecord,
+    Timestamp,
+};
 
 #[derive(Debug)]
 pub struct Notes {
     began: Moment,
-    pub started_at: u64,
+    pub started_at: Timestamp,
     pub cage: CageKind,
-    pub steps: Vec<Taken>,
+    /// Who first asked for the end.
+    pub asked: Option<Asker>,
+    pub steps: Vec<StepRecord>,
+    /// How often the last step was taken, and when for the last time.
+    tries: u32,
+    tried_at: Timestamp,
+    /// What the kernel answered when the proof was made.
+    pub kernel: Option<KernelAnswers>,
     pub leftovers: Vec<Member>,
     pub survivors: Vec<Member>,
     pub released: Vec<Member>,
-    pub output: Vec<Captured>,
+    pub output: Vec<CapturedStream>,
     pub drained: Option<bool>,
-    pub holders: Vec<Holder>,
+    pub holders: Vec<OutputHolder>,
     pub error: Option<String>,
 }
 
@@ -27,9 +38,13 @@ impl Notes {
     pub fn new() -> Notes {
         Notes {
             began: now(),
-            started_at: unix_ms(),
+            started_at: Timestamp::now(),
             cage: CageKind::Tree,
+            asked: None,
             steps: Vec::new(),
+            tries: 0,
+            tried_at: Timestamp::default(),
+            kernel: None,
             leftovers: Vec::new(),
             survivors: Vec::new(),
             released: Vec::new(),
@@ -50,33 +65,72 @@ impl Notes {
         if alive == 0 && signalled == 0 {
             return;
         }
-        self.steps.push(Taken { step, at_ms: self.ms_until(at), alive, signalled });
+        self.steps.push(StepRecord { step, at_ms: self.ms_until(at), alive, signalled });
+    }
+
+    /// Another try of the last step.
+    pub fn tried(&mut self) {
+        self.tries = self.tries.saturating_add(1);
+        self.tried_at = Timestamp::now();
+    }
+
+    pub fn proven(&mut self, witness: Witness) {
+        self.kernel = Some(KernelAnswers {
+            at: Timestamp::now(),
+            populated: witness.populated(),
+            has_children: witness.has_children(),
+            is_census_complete: witness.is_census_complete(),
+        });
+    }
+
+    /// How the run stands, as it is told.
+    pub fn state(&self, state: &State) -> RunState {
+        match state {
+            State::Starting { .. } => RunState::Starting,
+            State::Running { .. } => RunState::Running,
+            State::Stopping(stop) => RunState::Stopping {
+                reason: stop.reason.into(),
+                step: stop.climb.current_step().map_or("kill".to_owned(), Step::label),
+                left: stop.climb.deadline().since(now()),
+                alive: self.steps.last().map(|step| step.alive),
+            },
+            State::Stuck { reason, .. } => RunState::Stuck {
+                reason: (*reason).into(),
+                alive: Some(self.survivors.len()),
+                tries: self.tries,
+                tried_at: self.tried_at,
+            },
+            State::Ended { reason, .. } => RunState::Ended { reason: (*reason).into() },
+            State::Released { .. } => RunState::Released,
+        }
     }
 
     pub fn report(&self, assigned: &Assignment, state: &State) -> Report {
-        let (verdict, proof) = match state {
-            State::Ended { proof, .. } => (Verdict::Ended, Some(*proof)),
-            State::Released { .. } => (Verdict::Released, None),
-            _ => (Verdict::Stuck, None),
+        let is_stuck = matches!(state, State::Stuck { .. });
+        let proof = match state {
+            State::Ended { proof, .. } => Some(Claim::from(*proof)),
+            _ => None,
         };
         Report {
-            version: VERSION,
+            version: REPORT_VERSION,
             id: assigned.launch.id.clone(),
             name: assigned.spec.name.clone(),
             generation: assigned.launch.generation,
             command: assigned.spec.shown_command(),
-            cage: self.cage,
-            state: verdict,
-            reason: state.reason().unwrap_or(Reason::Exited),
+            cage: self.cage.into(),
+            state: self.state(state),
+            at: Timestamp::now(),
+            asked: self.asked.clone(),
             exit: match state.leader() {
                 Leader::Gone(exit) => Some(exit),
                 Leader::Unborn | Leader::Alive => None,
             },
             steps: self.steps.clone(),
             leftovers: self.leftovers.clone(),
-            survivors: if verdict == Verdict::Stuck { self.survivors.clone() } else { Vec::new() },
+            survivors: if is_stuck { self.survivors.clone() } else { Vec::new() },
             released: self.released.clone(),
             proof,
+            kernel: self.kernel.filter(|_| state.is_over()),
             output: self.output.clone(),
             drained: self.drained,
             holders: self.holders.clone(),

@@ -1,7 +1,7 @@
 //! Where the report goes.
 
 use crate::say::patiently;
-use fullstop_core::report::Report;
+use fullstop_protocol::Report;
 use rustix::fs::{FileType, fstat, ftruncate};
 use std::fs::File;
 use std::io;

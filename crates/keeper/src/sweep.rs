@@ -15,17 +15,18 @@ pub use passing::{
 };
 
 use crate::assignment::MARKER;
-use crate::ledger::unix_ms;
 use by_tag::{end_unread, kill_all, why_not_killed};
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, inside, last_born, members, now};
+use fullstop_cage::{Round, Witness};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
-use fullstop_core::report::{Report, Taken, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Exit, Proof, Reason};
-use fullstop_store::format::{Event, Phase, RecordFile, What};
-use fullstop_store::{
-    KnownMembers, Result, RunDir, Standing, Store, StoreError, Tag, Whereabouts, World,
+use fullstop_protocol::{
+    Event, EventKind, KernelAnswers, REPORT_VERSION, Record, Report, RunState, StepRecord,
+    Timestamp, Whereabouts, Word,
 };
+use fullstop_store::format::SpecFile;
+use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError, Tag, world};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -189,7 +190,7 @@ fn keep_the_dying(found: &mut Vec<Held>, before: Vec<Held>) {
 
 /// The cgroup, if it is one that could have been made for this run: a record can be
 /// edited, and must not name somebody else's, nor lead to it by a link.
-fn own_cgroup(record: &RecordFile) -> Option<&Path> {
+fn own_cgroup(record: &Record) -> Option<&Path> {
     let is_own = |path: &&Path| {
         let run = path.file_name().and_then(OsStr::to_str).and_then(Tag::of_cgroup);
         run.is_some_and(|(id, _)| id == record.id) && !path.is_symlink()
@@ -199,13 +200,13 @@ fn own_cgroup(record: &RecordFile) -> Option<&Path> {
 
 /// Kills everybody in a run's cgroup, whoever looks after it. Returns whether there is
 /// such a cgroup, and nobody is left in it.
-pub fn kill_cgroup(record: &RecordFile) -> bool {
+pub fn kill_cgroup(record: &Record) -> bool {
     own_cgroup(record).filter(|path| path.exists()).is_some_and(kill_all)
 }
 
 struct Lost {
     run: RunDir,
-    record: RecordFile,
+    record: Record,
     /// The cgroup that carries its tag, if processes live in it.
     living: Option<PathBuf>,
     /// What keeper and guard have told of this generation.
@@ -216,10 +217,10 @@ struct Lost {
 
 /// The record, or what the spec says if that is damaged: it still tells where the cgroup is.
 /// A record of a newer fullstop may mean other things by the same words.
-fn read_record_or_spec(run: &RunDir) -> Result<RecordFile> {
+fn read_record_or_spec(run: &RunDir) -> Result<Record> {
     match run.read_record() {
         Err(damage @ StoreError::Damaged { .. }) => {
-            run.read_spec().map(RecordFile::first).map_err(|_| damage)
+            run.read_spec().map(SpecFile::first_record).map_err(|_| damage)
         }
         other => other,
     }
@@ -244,7 +245,7 @@ impl Lost {
         if self.is_over() {
             return self.put_away(mode);
         }
-        let whereabouts = self.record.world.whereabouts();
+        let whereabouts = world::whereabouts(&self.record.world);
         if whereabouts == Whereabouts::BeforeReboot && self.living.is_none() {
             return self.rebooted(mode);
         }
@@ -298,7 +299,7 @@ impl Lost {
     /// The keeper or the guard that is written down, if it lives. A process that is killed lets
     /// go of its lock a moment before it is dead. A member of the run is no keeper.
     fn living_keeper(&self) -> Option<i32> {
-        let is_here = self.record.world.is_here();
+        let is_here = world::is_here(&self.record.world);
         let until = now() + passing::PATIENCE;
         let members = self.living.as_deref().map(inside).unwrap_or_default();
         let written = [self.record.keeper, self.record.guard].into_iter().flatten();
@@ -317,13 +318,13 @@ impl Lost {
 
     /// Its record says so, and the kernel does not deny it. Those who were released live on.
     fn is_over(&self) -> bool {
-        let is_released = self.record.state == Phase::Released;
+        let is_released = self.record.state == RunState::Released;
         self.record.state.is_over() && (is_released || self.living.is_none())
     }
 
     /// Whether the record says that the run lives here, in this cgroup.
     fn tells_of(&self, cgroup: &Path) -> bool {
-        let is_here = self.record.world.whereabouts() == Whereabouts::Here;
+        let is_here = world::whereabouts(&self.record.world) == Whereabouts::Here;
         is_here && !self.record.state.is_over() && own_cgroup(&self.record) == Some(cgroup)
     }
 
@@ -341,10 +342,12 @@ impl Lost {
         if mode == Mode::DryRun {
             return Found::WouldEnd { alive: 0 };
         }
-        let mut report = self.report(Verdict::Ended, Some(Proof::Rebooted), None);
-        if report.reason == Reason::KeeperDied {
-            report.reason = Reason::Rebooted;
-        }
+        let reason = match self.first_reason() {
+            Word::Known(Reason::KeeperDied) => Reason::Rebooted.into(),
+            reason => reason,
+        };
+        let mut report = self.report(RunState::Ended { reason }, None);
+        report.proof = Some(Proof::Rebooted.into());
         report.error = Some("the machine was started anew while the run was live".to_owned());
         self.finish(0, report)
     }
@@ -352,7 +355,7 @@ impl Lost {
     /// Pids of another namespace mean nothing here. But an empty cgroup says enough.
     fn elsewhere(mut self, whereabouts: Whereabouts, mode: Mode) -> Found {
         let left = Found::left_elsewhere(whereabouts);
-        if self.record.world.machine != World::here().machine {
+        if self.record.world.machine != world::here().machine {
             return left;
         }
         let mut remains = Remains::new(own_cgroup(&self.record), Clues::default());
@@ -360,22 +363,24 @@ impl Lost {
             let is_empty = remains.cgroup_is_empty();
             return if is_empty { Found::WouldEnd { alive: 0 } } else { left };
         }
-        if !remains.remove_if_empty() {
-            return left;
+        match remains.remove_if_empty() {
+            Some(witness) => {
+                let report = self.ended(witness, None);
+                self.finish(0, report)
+            }
+            None => left,
         }
-        let report = self.report(Verdict::Ended, Some(Proof::CgroupEmpty), None);
-        self.finish(0, report)
     }
 
     fn remains(&self) -> Remains {
-        let kin = self.record.kin.clone();
+        let ancestry = self.record.ancestry.clone();
         let clues = Clues {
             variable: MARKER.to_owned(),
             id: self.record.id.to_string(),
             known: self.known.identities.clone(),
-            place: kin.as_ref().and_then(|kin| kin.place.clone()),
-            since: kin.as_ref().map(|kin| kin.guard.start_ticks),
-            line: kin.map(|kin| kin.line).unwrap_or_default(),
+            place: ancestry.as_ref().and_then(|it| it.place.clone()),
+            since: ancestry.as_ref().map(|it| it.guard.start_ticks),
+            line: ancestry.map(|it| it.line).unwrap_or_default(),
         };
         let cgroup = self.living.as_deref().or_else(|| own_cgroup(&self.record));
         Remains::new(cgroup, clues)
@@ -383,7 +388,7 @@ impl Lost {
 
     /// Who cannot have left its cgroup is not searched for.
     fn marked(&self) -> Marked {
-        if self.record.kin.is_none() { Marked::default() } else { Marked::scan(MARKER) }
+        if self.record.ancestry.is_none() { Marked::default() } else { Marked::scan(MARKER) }
     }
 
     /// Kills whoever is found until a whole search finds nobody.
@@ -393,7 +398,7 @@ impl Lost {
         let mut taken = None;
         let mut clean = 0;
         // In a cgroup the kernel counts; elsewhere it is searched.
-        let counted = self.record.kin.is_none();
+        let counted = self.record.ancestry.is_none();
         let mut needed = if counted { 1 } else { CLEAN_SEARCHES };
         loop {
             clean = if found.is_empty() { clean + 1 } else { 0 };
@@ -401,19 +406,24 @@ impl Lost {
             let new = found.iter().filter(|held| killed.insert(held.pid())).count();
             taken.get_or_insert(round);
             if clean >= needed
-                && let Some(proof) = remains.proof()
+                && let Some(witness) = remains.proof()
             {
-                if let Some(why) = self.unproven(proof, killed.len()) {
+                if let Some(why) = self.unproven(witness.proof(), killed.len()) {
                     return Found::left(&why);
                 }
                 let step = taken.filter(|round| round.alive > 0);
-                let report = self.report(Verdict::Ended, Some(proof), step);
+                let report = self.ended(witness, step);
                 return self.finish(killed.len(), report);
             }
             if now() >= until {
-                let mut report = self.report(Verdict::Stuck, None, taken);
-                report.survivors = members(&found);
-                return self.stuck(report);
+                let survivors = members(&found);
+                let state = RunState::Stuck {
+                    reason: self.first_reason(),
+                    alive: Some(survivors.len()),
+                    tries: 1,
+                    tried_at: Timestamp::now(),
+                };
+                return self.stuck(Report { survivors, ..self.report(state, taken) });
             }
             if new == 0 {
                 sleep(NAP);
@@ -438,14 +448,24 @@ impl Lost {
         Some(format!("{lost}, so that some of it may live{found}; fullstop rm {id} forgets it"))
     }
 
-    fn report(
-        &self,
-        state: Verdict,
-        proof: Option<Proof>,
-        round: Option<fullstop_cage::Round>,
-    ) -> Report {
-        let elapsed_ms = unix_ms().saturating_sub(self.record.started_at);
-        let step = round.map(|round| Taken {
+    /// How it ended, as the kernel has just confirmed.
+    fn ended(&self, witness: Witness, round: Option<Round>) -> Report {
+        let state = RunState::Ended { reason: self.first_reason() };
+        let kernel = KernelAnswers {
+            at: Timestamp::now(),
+            populated: witness.populated(),
+            has_children: witness.has_children(),
+            is_census_complete: witness.is_census_complete(),
+        };
+        let proof = Some(witness.proof().into());
+        Report { proof, kernel: Some(kernel), ..self.report(state, round) }
+    }
+
+    fn report(&self, state: RunState, round: Option<Round>) -> Report {
+        let at = Timestamp::now();
+        let elapsed = at.since(self.record.started_at);
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let step = round.map(|round| StepRecord {
             step: "kill".to_owned(),
             at_ms: elapsed_ms,
             alive: round.alive,
@@ -457,15 +477,17 @@ impl Lost {
             name: self.record.name.clone(),
             generation: self.record.generation,
             command: self.record.command.clone(),
-            cage: self.record.cage,
+            cage: self.record.cage.clone(),
             state,
-            reason: self.first_reason(),
+            at,
+            asked: self.record.asked.clone(),
             exit: self.record.leader.map(|_| Exit::Unknown),
             steps: step.into_iter().collect(),
             leftovers: Vec::new(),
             survivors: Vec::new(),
             released: Vec::new(),
-            proof,
+            proof: None,
+            kernel: None,
             output: Vec::new(),
             drained: None,
             holders: Vec::new(),
@@ -476,24 +498,25 @@ impl Lost {
     }
 
     /// Why it was to be stopped, if it was. A step is told before the record knows.
-    fn first_reason(&self) -> Reason {
-        if let Phase::Stopping { reason, .. } | Phase::Stuck { reason } = self.record.state {
-            return reason;
+    fn first_reason(&self) -> Word<Reason> {
+        if let Some(reason) = self.record.state.reason().filter(|_| !self.record.state.is_over()) {
+            return reason.clone();
         }
-        let told = self.told.iter().find_map(|event| match event.what {
-            What::Step { reason, .. } => Some(reason),
+        let told = self.told.iter().find_map(|event| match &event.kind {
+            EventKind::Step { reason, .. } => Some(reason.clone()),
             _ => None,
         });
-        told.unwrap_or(Reason::KeeperDied)
+        told.unwrap_or(Reason::KeeperDied.into())
     }
 
     fn finish(&mut self, killed: usize, mut report: Report) -> Found {
         // A keeper that told the end, and was cut short after it, told the truth, unless the
         // kernel denies it.
-        if let Some(Event { what: What::Ended { reason, exit, proof }, .. }) = self.told.last()
+        if let Some(Event { kind: EventKind::Ended { reason, exit, proof }, .. }) = self.told.last()
             && self.living.is_none()
         {
-            report = Report { reason: *reason, exit: *exit, proof: *proof, ..report };
+            let state = RunState::Ended { reason: reason.clone() };
+            report = Report { state, exit: *exit, proof: proof.clone(), ..report };
         }
         match self.write(&report).and_then(|()| self.run.finish()) {
             Ok(()) => Found::Ended { killed, report: Box::new(report) },
@@ -508,11 +531,19 @@ impl Lost {
     }
 
     fn write(&mut self, report: &Report) -> Result<()> {
-        self.record.state = Phase::of_report(report);
+        self.record.state = report.state.clone();
+        self.record.at = report.at;
         self.record.report = Some(report.clone());
+        self.record.events = self.record.events.max(self.run.count_events());
         if !self.told.last().is_some_and(|event| event.is_end_of(report)) {
-            let (id, generation) = (self.record.id.clone(), self.record.generation);
-            let end = Event { at: unix_ms(), id, generation, what: What::end(report) };
+            self.record.events += 1;
+            let end = Event {
+                number: self.record.events,
+                at: report.at,
+                id: self.record.id.clone(),
+                generation: self.record.generation,
+                kind: EventKind::end(report),
+            };
             // The record tells it as well.
             let _ = self.run.append(&[end]);
         }

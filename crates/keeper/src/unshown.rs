@@ -1,13 +1,13 @@
 //! Output that its owner could not be shown, told to people.
 
 use fullstop_core::id::Id;
-use fullstop_core::report::Captured;
 use fullstop_core::words::Stream;
+use fullstop_protocol::CapturedStream;
 
 /// What could not be written, how much of it is missing there, and where it is instead; a
 /// line for each stream.
-pub fn name_unshown(id: &Id, output: &[Captured]) -> Vec<String> {
-    let line = |stream: &Captured| {
+pub fn name_unshown(id: &Id, output: &[CapturedStream]) -> Vec<String> {
+    let line = |stream: &CapturedStream| {
         let why = stream.refusal.as_ref()?;
         let name = match stream.stream {
             Stream::Err => "stderr",
@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn only_what_was_refused_is_told() {
         let id = Id::new(1_800_000_000_000, 7);
-        let output: Vec<Captured> = serde_json::from_str(
+        let output: Vec<CapturedStream> = serde_json::from_str(
             r#"[{"stream": "out", "bytes": 12, "unshown": 5},
                 {"stream": "err", "bytes": 9, "unshown": 4, "refusal": "no space left"},
                 {"stream": "tty", "bytes": 8, "cut": 3, "unshown": 8, "refusal": "no space left"}]"#,

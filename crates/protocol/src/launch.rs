@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What holds for one start only. A restart has another launch for the same [`Spec`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Launch {
     pub id: Id,
     pub generation: u32,
@@ -43,13 +44,18 @@ impl Launch {
 }
 
 /// The program that a run belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
+    /// What the program calls itself, to know its runs again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
     pub process: Identity,
 }
 
 /// Where a run stands to its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// In its place: `fullstop run`. It works without a record, if it must.
@@ -66,10 +72,12 @@ pub enum Placement {
 
 /// The generations of a group and of every group above it, the outermost first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupGenerations(pub Vec<String>);
 
 /// What a host hands to the process that becomes the guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Start {
     pub spec: Spec,
     pub launch: Launch,

@@ -10,9 +10,9 @@ use crate::milliseconds;
 use crate::streams::{Drain, Output, Stdin};
 use crate::text::Text;
 use crate::variables;
+use fullstop_core::cage::CagePreference;
 use fullstop_core::ladder::Ladder;
 use fullstop_core::machine::Plan;
-use fullstop_core::report::Wanted;
 use fullstop_core::words::OnExit;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,7 @@ pub const SPEC_VERSION: u32 = 2;
 /// # Ok::<(), SpecError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spec {
     #[serde(default = "version")]
     pub version: u32,
@@ -45,6 +46,7 @@ pub struct Spec {
     pub argv: Vec<Text>,
     /// The whole environment of the command, as `NAME=value`.
     #[serde(default, with = "variables")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::Variable>"))]
     pub env: Vec<(Text, Text)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Text>,
@@ -65,7 +67,7 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_host_exit: Option<HostPolicy>,
     #[serde(default)]
-    pub cage: Wanted,
+    pub cage: CagePreference,
     /// How long it may take in all.
     #[serde(
         rename = "timeout_ms",
@@ -73,6 +75,7 @@ pub struct Spec {
         with = "milliseconds::optional",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub timeout: Option<Duration>,
     /// How long it may be silent.
     #[serde(
@@ -81,6 +84,7 @@ pub struct Spec {
         with = "milliseconds::optional",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub no_output_timeout: Option<Duration>,
     /// How long it may be silent and use no processor.
     #[serde(
@@ -89,6 +93,7 @@ pub struct Spec {
         with = "milliseconds::optional",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub idle_timeout: Option<Duration>,
     #[serde(default)]
     pub stdin: Stdin,
@@ -133,6 +138,7 @@ fn version() -> u32 {
 
 /// What the host's death means for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HostPolicy {
     Stop,
@@ -149,6 +155,7 @@ pub enum HostPolicy {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SecretFile {
     /// The variable that tells the command the number of the descriptor.
     pub name: String,
@@ -193,7 +200,7 @@ impl Spec {
             ladder: Ladder::default(),
             on_exit: OnExit::default(),
             on_host_exit: None,
-            cage: Wanted::default(),
+            cage: CagePreference::default(),
             timeout: None,
             no_output_timeout: None,
             idle_timeout: None,

@@ -26,6 +26,7 @@ const TOGETHER: Duration = Duration::from_secs(5);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stdin {
     /// Whatever was given to us.
@@ -45,6 +46,7 @@ pub enum Stdin {
 /// assert!(Output::Show.is_captured() && !Output::Inherit.is_captured());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Output {
     /// Whatever was given to us; nothing stands between.
@@ -66,6 +68,7 @@ pub enum Output {
 /// assert_eq!(Fit::default(), Fit::Latest);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
     /// The window that was last resized, attached, or typed into.
@@ -86,10 +89,13 @@ pub enum Fit {
 /// assert!(quiet < most);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drain {
     #[serde(rename = "quiet_ms", with = "milliseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub quiet: Duration,
     #[serde(rename = "most_ms", with = "milliseconds")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub most: Duration,
 }
 
@@ -130,6 +136,7 @@ impl Output {
 /// assert!("0x80".parse::<Size>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Size {
     pub rows: u16,
     pub cols: u16,

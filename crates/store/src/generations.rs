@@ -8,8 +8,9 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::{Format, RecordFile, SpecFile};
+use crate::format::{Format, SpecFile};
 use crate::rundir::{RECORD, SPEC};
+use fullstop_protocol::Record;
 use rustix::fs::{AtFlags, linkat, renameat};
 use rustix::io::Errno;
 
@@ -21,13 +22,13 @@ pub(crate) fn begin(dir: &Dir, spec: &SpecFile) -> Result<()> {
     keep(dir, SPEC, OLD_SPEC)?;
     keep(dir, RECORD, OLD_RECORD)?;
     dir.replace(SPEC, spec)?;
-    dir.replace(RECORD, &RecordFile::first(spec.clone()))
+    dir.replace(RECORD, &spec.clone().first_record())
 }
 
 /// Puts back the generation before, after one that never began.
 pub(crate) fn undo(dir: &Dir, before: u32) {
-    let is_before = |old: RecordFile| old.generation == before;
-    if dir.read::<RecordFile>(OLD_RECORD).is_ok_and(is_before) {
+    let is_before = |old: Record| old.generation == before;
+    if dir.read::<Record>(OLD_RECORD).is_ok_and(is_before) {
         let _ = renameat(&dir.fd, OLD_RECORD, &dir.fd, RECORD);
     }
     settle(dir);
@@ -64,7 +65,7 @@ pub(crate) fn read_spec(dir: &Dir) -> Result<SpecFile> {
 /// does not say that it does not fit.
 fn fits_old_spec(dir: &Dir) -> Result<bool> {
     let Some(old) = read_if_there::<SpecFile>(dir, OLD_SPEC)? else { return Ok(false) };
-    let record = read_if_there::<RecordFile>(dir, RECORD)?;
+    let record = read_if_there::<Record>(dir, RECORD)?;
     Ok(record.is_some_and(|record| record.generation == old.generation))
 }
 
@@ -78,13 +79,13 @@ fn read_if_there<T: Format>(dir: &Dir, name: &str) -> Result<Option<T>> {
 /// How a run stands by its record alone. The spec is read in two cases: a run that has
 /// just begun has no record yet, and a record of an older fullstop may be that of the
 /// generation before.
-pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
-    match dir.read::<RecordFile>(RECORD) {
+pub(crate) fn read_record(dir: &Dir) -> Result<Record> {
+    match dir.read::<Record>(RECORD) {
         Ok(record) if record.lock.is_some() => Ok(record),
         Ok(record) => Ok(begun_since(dir, &record).ok().flatten().unwrap_or(record)),
         // A spec that is there and cannot be read is what is wrong with the run.
         Err(error) if error.is_missing() => read_spec(dir)
-            .map(RecordFile::first)
+            .map(SpecFile::first_record)
             .map_err(|why| if why.is_missing() { error } else { why }),
         Err(error) => Err(error),
     }
@@ -92,7 +93,7 @@ pub(crate) fn read_record(dir: &Dir) -> Result<RecordFile> {
 
 /// As `read_record`, for a caller that acts on a run that is over: it makes sure that no older
 /// fullstop has begun another generation since.
-pub(crate) fn read_record_surely(dir: &Dir) -> Result<RecordFile> {
+pub(crate) fn read_record_surely(dir: &Dir) -> Result<Record> {
     let record = read_record(dir)?;
     if !record.state.is_over() {
         return Ok(record);
@@ -101,12 +102,12 @@ pub(crate) fn read_record_surely(dir: &Dir) -> Result<RecordFile> {
 }
 
 /// The generation that the spec tells of, if it is a later one than that of the record.
-fn begun_since(dir: &Dir, record: &RecordFile) -> Result<Option<RecordFile>> {
+fn begun_since(dir: &Dir, record: &Record) -> Result<Option<Record>> {
     let spec = match read_spec(dir) {
         Err(error) if error.is_missing() => return Ok(None),
         spec => spec?,
     };
-    Ok((spec.generation > record.generation).then(|| RecordFile::first(spec)))
+    Ok((spec.generation > record.generation).then(|| spec.first_record()))
 }
 
 /// Gives a file a second name, under which its replacement leaves it.

@@ -10,6 +10,7 @@
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use fullstop_core::id::Id;
+use fullstop_protocol::Record;
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, fallocate, fstat, statat};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -31,13 +32,23 @@ pub struct Notice {
     pub version: u32,
     pub id: Id,
     pub generation: u32,
+    /// How many events there were, through all generations; 0, if that is not told.
+    #[serde(default)]
+    pub events: u64,
     /// The word for its state.
     pub state: String,
 }
 
 impl Notice {
-    pub fn new(id: &Id, generation: u32, state: &str) -> Notice {
-        Notice { version: VERSION, id: id.clone(), generation, state: state.to_owned() }
+    /// That a run stands as this record says.
+    pub fn of(record: &Record) -> Notice {
+        Notice {
+            version: VERSION,
+            id: record.id.clone(),
+            generation: record.generation,
+            events: record.events,
+            state: record.state.word().to_owned(),
+        }
     }
 
     fn encode(&self) -> [u8; LENGTH] {

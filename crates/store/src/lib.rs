@@ -30,8 +30,7 @@ mod room;
 mod rundir;
 mod store;
 mod tag;
-mod wire;
-mod world;
+pub mod world;
 
 pub use error::{Result, StoreError};
 pub use files::Dir;
@@ -44,5 +43,3 @@ pub use room::Reserve;
 pub use rundir::{Name, RunDir, Standing};
 pub use store::{FindError, Store};
 pub use tag::Tag;
-pub use wire::{FULL, Frame, Frames, Reply, Request};
-pub use world::{Whereabouts, World};

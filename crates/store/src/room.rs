@@ -3,8 +3,9 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::RecordFile;
+
 use crate::rundir::{EVENTS, RECORD, SPEC};
+use fullstop_protocol::Record;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::Errno;
 use std::fs::File;
@@ -21,7 +22,7 @@ const FOR_EVENTS: u64 = 4 * 1024;
 const FEW: usize = 8;
 
 /// Takes the room that the last record of a run and its last events will need.
-pub(crate) fn take(dir: &Dir, first: &RecordFile) -> Result<()> {
+pub(crate) fn take(dir: &Dir, first: &Record) -> Result<()> {
     let size = 2 * text_of(dir, first)?.len() + FOR_REPORT;
     let taken = || -> Result<()> {
         let room = dir.open_file(ROOM, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)?;
@@ -71,7 +72,7 @@ fn allocate(
 }
 
 /// Writes the last record into the room that was taken for it.
-pub(crate) fn write_whole(dir: &Dir, record: &RecordFile) -> Result<()> {
+pub(crate) fn write_whole(dir: &Dir, record: &Record) -> Result<()> {
     fill(dir, record)?;
     rustix::fs::renameat(&dir.fd, ROOM, &dir.fd, RECORD)
         .map_err(|errno| StoreError::io("replace", &dir.path.join(RECORD), errno))
@@ -79,12 +80,12 @@ pub(crate) fn write_whole(dir: &Dir, record: &RecordFile) -> Result<()> {
 
 /// The same on a full disk. If the record is longer than was foreseen, those of a crowd are
 /// counted and not named.
-pub(crate) fn write(dir: &Dir, record: &RecordFile) -> Result<()> {
+pub(crate) fn write(dir: &Dir, record: &Record) -> Result<()> {
     write_whole(dir, record).or_else(|_| write_whole(dir, &shortened(record)))
 }
 
 /// Over what is allocated, and no further: cut to its length only at the end.
-fn fill(dir: &Dir, record: &RecordFile) -> Result<()> {
+fn fill(dir: &Dir, record: &Record) -> Result<()> {
     let text = text_of(dir, record)?;
     let mut room = dir.open_file(ROOM, OFlags::WRONLY)?;
     let why = |error| StoreError::io("write", &dir.path.join(ROOM), error);
@@ -95,7 +96,7 @@ fn fill(dir: &Dir, record: &RecordFile) -> Result<()> {
     room.write_all(&text).and_then(|()| room.set_len(text.len() as u64)).map_err(why)
 }
 
-fn text_of(dir: &Dir, record: &RecordFile) -> Result<Vec<u8>> {
+fn text_of(dir: &Dir, record: &Record) -> Result<Vec<u8>> {
     let mut text = serde_json::to_vec(record).map_err(|error| StoreError::Damaged {
         path: dir.path.join(RECORD),
         why: error.to_string(),
@@ -104,7 +105,7 @@ fn text_of(dir: &Dir, record: &RecordFile) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-fn shortened(record: &RecordFile) -> RecordFile {
+fn shortened(record: &Record) -> Record {
     let mut short = record.clone();
     short.census.clear();
     if let Some(report) = &mut short.report {

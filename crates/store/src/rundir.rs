@@ -6,7 +6,7 @@ pub use restore::Name;
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::{Event, Phase, RecordFile, SpecFile};
+use crate::format::{self, SpecFile};
 use crate::generations;
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
@@ -15,7 +15,7 @@ use crate::name_index::{self, Entry};
 use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
-use fullstop_protocol::GroupGenerations;
+use fullstop_protocol::{Event, GroupGenerations, Record, RunState};
 use rustix::fs::{AtFlags, FileType, OFlags, fstat, linkat, statat};
 use rustix::io::Errno;
 use rustix::net::{
@@ -65,7 +65,7 @@ pub struct RunDir {
     /// Files of the generation before may still be kept.
     keeps_old: Cell<bool>,
     /// The state that the journal was last told.
-    noticed: RefCell<Option<Phase>>,
+    noticed: RefCell<Option<RunState>>,
     /// Whether events were appended after the last notice.
     has_unnoticed_events: Cell<bool>,
     /// There may be a file of members: most runs are over without one.
@@ -112,7 +112,10 @@ impl RunDir {
         let mut run = RunDir::claim(id, root, dir)?;
         run.expect_members();
         match run.read_spec() {
-            Ok(spec) => run.before = Some((spec.generation, Entry::new(id, spec.started_at))),
+            Ok(spec) => {
+                let started = Entry::new(id, spec.started_at.unix_ms());
+                run.before = Some((spec.generation, started));
+            }
             Err(error) => return run.finish().and(Err(error)),
         }
         Ok(run)
@@ -174,7 +177,7 @@ impl RunDir {
     }
 
     /// Knows the group it joined under its last owner, by its record.
-    pub fn rejoin(&mut self, record: &RecordFile) {
+    pub fn rejoin(&mut self, record: &Record) {
         let group = record.group.as_ref().and_then(|name| name.parse().ok());
         self.joined = group.map(|group: GroupName| Joined::of(&group, &self.id));
     }
@@ -208,7 +211,7 @@ impl RunDir {
     /// Lists the run under its name, if it has one.
     fn list_name(&self, spec: &SpecFile) -> Result<()> {
         let Some(name) = &spec.spec.name else { return Ok(()) };
-        let entry = Entry::new(&self.id, spec.started_at);
+        let entry = Entry::new(&self.id, spec.started_at.unix_ms());
         match &self.before {
             None => name_index::add(&self.root, name, &entry)?,
             Some((_, before)) => name_index::renew(&self.root, name, before, &entry)?,
@@ -220,7 +223,7 @@ impl RunDir {
     /// Writes the record, and appends a notice to the journal if the state is another one,
     /// or if events were appended since the last notice. If there is no room for the notice,
     /// on a full disk, the record is written all the same.
-    pub fn write_record(&self, record: &RecordFile) -> Result<()> {
+    pub fn write_record(&self, record: &Record) -> Result<()> {
         // The last record is written into its room: that spares a file to make and one to
         // remove. A stuck run keeps the room for its end.
         if record.state.is_over() && room::write_whole(&self.dir, record).is_ok() {
@@ -234,7 +237,7 @@ impl RunDir {
                 other => other?,
             }
         }
-        if record.state != Phase::Starting && self.before.is_some() && self.keeps_old.take() {
+        if record.state != RunState::Starting && self.before.is_some() && self.keeps_old.take() {
             generations::forget(&self.dir);
         }
         if self.has_unnoticed_events.get() || self.noticed.borrow().as_ref() != Some(&record.state)
@@ -246,8 +249,8 @@ impl RunDir {
 
     /// Appends a notice to the journal. To be called where events were appended, and no
     /// record follows soon that would bring a notice with it.
-    pub fn notify(&self, record: &RecordFile) {
-        let notice = Notice::new(&self.id, record.generation, record.state.word());
+    pub fn notify(&self, record: &Record) {
+        let notice = Notice::of(record);
         if journal::append(&self.root, &notice).is_ok() {
             self.noticed.replace(Some(record.state.clone()));
             self.has_unnoticed_events.set(false);
@@ -255,7 +258,7 @@ impl RunDir {
     }
 
     /// Takes the room that its last record will need.
-    pub fn take_room(&self, first: &RecordFile) -> Result<()> {
+    pub fn take_room(&self, first: &Record) -> Result<()> {
         room::take(&self.dir, first)
     }
 
@@ -266,7 +269,7 @@ impl RunDir {
     }
 
     /// Who is known to have been in it, by this record and by the file of members.
-    pub fn read_members(&self, record: &RecordFile) -> KnownMembers {
+    pub fn read_members(&self, record: &Record) -> KnownMembers {
         members::read(&self.dir, record)
     }
 
@@ -302,7 +305,7 @@ impl RunDir {
     }
 
     /// The record of its last generation, whichever version of fullstop began that.
-    pub fn read_record(&self) -> Result<RecordFile> {
+    pub fn read_record(&self) -> Result<Record> {
         generations::read_record_surely(&self.dir)
     }
 
@@ -340,6 +343,14 @@ impl RunDir {
         })?;
         self.has_unnoticed_events.set(true);
         Ok(())
+    }
+
+    /// How many events there were: what was removed of them, or cannot be read, had its number.
+    pub fn count_events(&self) -> u64 {
+        let events = self.events();
+        let last = events.iter().map(|event| event.number).max().unwrap_or_default();
+        // Those of version 1 have no numbers.
+        last.max(events.len() as u64)
     }
 
     /// What was told until now, as far as it can be read.
@@ -565,7 +576,7 @@ pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
     let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let lines = text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     // A line that cannot be read is one line less, and hides no other.
-    let events = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let events = lines.filter_map(format::event).collect();
     Ok((events, from + whole as u64))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::{Event, RecordFile, SpecFile};
+use crate::format::SpecFile;
 use crate::generations;
 use crate::journal::{JOURNAL, JournalReader};
 use crate::log::{LogReader, Piece};
@@ -12,6 +12,7 @@ use crate::room::{self, Reserve};
 use crate::rundir::{self, LOCK, RECORD, RunDir, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
+use fullstop_protocol::{Event, Record};
 use rustix::fs::{AtFlags, Mode, fstat, mkdirat, readlink, unlinkat};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -279,7 +280,7 @@ impl Store {
     }
 
     /// How a run stands, by its record alone; by its spec, if it has none yet.
-    pub fn record(&self, id: &Id) -> Result<RecordFile> {
+    pub fn record(&self, id: &Id) -> Result<Record> {
         match self.last_record(id) {
             Ok(record) if record.lock.is_some() => Ok(record),
             _ => generations::read_record(&self.run(id)?),
@@ -287,12 +288,12 @@ impl Store {
     }
 
     /// Who is known to have been in a run, by its record and its file of members.
-    pub fn members(&self, record: &RecordFile) -> Result<KnownMembers> {
+    pub fn members(&self, record: &Record) -> Result<KnownMembers> {
         Ok(members::read(&self.run(&record.id)?, record))
     }
 
     /// The last record that was written, whatever has begun since.
-    pub fn last_record(&self, id: &Id) -> Result<RecordFile> {
+    pub fn last_record(&self, id: &Id) -> Result<Record> {
         self.root.read(&format!("runs/{id}/{RECORD}"))
     }
 
@@ -460,8 +461,8 @@ impl Store {
 
     /// How a run stands; what it was asked to do, if its record is damaged. The name stands
     /// in both.
-    fn record_or_spec(&self, id: &Id) -> Result<RecordFile> {
-        let by_spec = |why| self.spec(id).map(RecordFile::first).map_err(|_| why);
+    fn record_or_spec(&self, id: &Id) -> Result<Record> {
+        let by_spec = |why| self.spec(id).map(SpecFile::first_record).map_err(|_| why);
         self.record(id).or_else(by_spec)
     }
 
@@ -484,7 +485,7 @@ impl Store {
                 }
             };
             let Some(name) = record.name else { continue };
-            let entry = Entry::new(&id, record.started_at);
+            let entry = Entry::new(&id, record.started_at.unix_ms());
             // Where nothing can be written, every search looks at every run.
             is_whole &= name_index::add(&self.root, &name, &entry).is_ok();
             named.extend((name == word).then_some(entry));
@@ -542,8 +543,8 @@ impl Store {
             Err(Errno::NOTEMPTY) => return Err(live()),
             Err(errno) => return Err(StoreError::io("remove", &dir.path, errno)),
         }
-        if let Some(RecordFile { name: Some(name), started_at, .. }) = record {
-            name_index::remove(&self.root, &name, &Entry::new(id, started_at));
+        if let Some(Record { name: Some(name), started_at, .. }) = record {
+            name_index::remove(&self.root, &name, &Entry::new(id, started_at.unix_ms()));
         }
         Ok(())
     }

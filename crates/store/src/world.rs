@@ -1,117 +1,48 @@
-//! Where a pid means something: one machine, one boot, one pid namespace.
+//! Where this process is, and whether a record was written there.
 
 use fullstop_cage::linux::is_proc_usable;
+use fullstop_protocol::{Whereabouts, World};
 use rustix::fs::{Mode, OFlags, open, stat};
-use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::sync::OnceLock;
 
-/// Records of another one are not ours to act upon: a home may be shared.
+/// Where this process is.
 ///
 /// ```
-/// use fullstop_store::World;
+/// use fullstop_store::world;
 ///
-/// assert!(World::here().is_here());
+/// assert!(world::is_here(world::here()));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct World {
-    pub machine: String,
-    pub boot: String,
-    /// The inode of the pid namespace.
-    pub pid_namespace: u64,
+pub fn here() -> &'static World {
+    static HERE: OnceLock<World> = OnceLock::new();
+    let namespace = |name: &str| stat(format!("/proc/self/ns/{name}")).map(|stat| stat.st_ino).ok();
+    HERE.get_or_init(|| World {
+        machine: machine(),
+        boot: line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
+        pid_namespace: namespace("pid").unwrap_or_default(),
+        time_namespace: namespace("time"),
+    })
 }
 
-impl World {
-    pub fn here() -> &'static World {
-        static HERE: OnceLock<World> = OnceLock::new();
-        HERE.get_or_init(|| World {
-            machine: machine(),
-            boot: line("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
-            pid_namespace: stat("/proc/self/ns/pid").map_or(0, |stat| stat.st_ino),
-        })
-    }
-
-    /// Where this was written, as far as can be told from here.
-    pub fn whereabouts(&self) -> Whereabouts {
-        let here = World::here();
-        // Without /proc neither the boot nor the namespace is known, and all would differ.
-        if here.boot.is_empty() || here.pid_namespace == 0 {
-            Whereabouts::Unseen
-        } else if self == here {
-            if is_proc_usable() { Whereabouts::Here } else { Whereabouts::Unseen }
-        } else if self.boot == here.boot {
-            Whereabouts::OtherNamespace
-        } else if self.machine == here.machine && !self.boot.is_empty() {
-            Whereabouts::BeforeReboot
-        } else {
-            Whereabouts::OtherMachine
-        }
-    }
-
-    pub fn is_here(&self) -> bool {
-        self.whereabouts() == Whereabouts::Here
-    }
+pub fn is_here(world: &World) -> bool {
+    whereabouts(world) == Whereabouts::Here
 }
 
-/// Where a record was written, as far as can be told from here.
-///
-/// ```
-/// use fullstop_store::{Whereabouts, World};
-///
-/// let container = World { pid_namespace: 1, ..World::here().clone() };
-/// assert_eq!(container.whereabouts(), Whereabouts::OtherNamespace);
-/// assert!(container.whereabouts().is_elsewhere());
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Whereabouts {
-    /// Its pids mean the same here.
-    Here,
-    /// There is no usable `/proc`, so that a record of this place cannot be told either.
-    Unseen,
-    /// This machine, before it was last started.
-    BeforeReboot,
-    /// Under this kernel, which its boot id names: in another pid namespace, or in a
-    /// container with a machine id or a host name of its own.
-    OtherNamespace,
-    /// Under another kernel. What a container calls its machine dies with the container,
-    /// so that one of an earlier boot cannot be told from one of another machine.
-    OtherMachine,
-}
-
-impl Whereabouts {
-    /// Whether pids and processes that are written down there mean nothing here, and
-    /// never will.
-    pub fn is_elsewhere(self) -> bool {
-        matches!(self, Whereabouts::OtherNamespace | Whereabouts::OtherMachine)
-    }
-
-    /// In a few words, for a list.
-    pub fn brief(self) -> &'static str {
-        match self {
-            Whereabouts::Here => "here",
-            Whereabouts::Unseen => "no /proc",
-            Whereabouts::BeforeReboot => "before a reboot",
-            Whereabouts::OtherNamespace => "another pid namespace",
-            Whereabouts::OtherMachine => "another machine",
-        }
-    }
-}
-
-impl fmt::Display for Whereabouts {
-    /// As a sentence about a run.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Whereabouts::Here => "it belongs here",
-            Whereabouts::Unseen => "there is no usable /proc here",
-            Whereabouts::BeforeReboot => "it belongs to an earlier boot of this machine",
-            Whereabouts::OtherNamespace => {
-                "it belongs to another pid namespace, perhaps of a container that is gone"
-            }
-            Whereabouts::OtherMachine => {
-                "it belongs to another machine, or to a container of an earlier boot"
-            }
-        })
+/// Where this was written, as far as can be told from here.
+pub fn whereabouts(world: &World) -> Whereabouts {
+    let here = here();
+    // Without /proc neither the boot nor the namespace is known, and all would differ.
+    if here.boot.is_empty() || here.pid_namespace == 0 {
+        Whereabouts::Unseen
+    } else if (&world.machine, &world.boot, world.pid_namespace)
+        == (&here.machine, &here.boot, here.pid_namespace)
+    {
+        if is_proc_usable() { Whereabouts::Here } else { Whereabouts::Unseen }
+    } else if world.boot == here.boot {
+        Whereabouts::OtherNamespace
+    } else if world.machine == here.machine && !world.boot.is_empty() {
+        Whereabouts::BeforeReboot
+    } else {
+        Whereabouts::OtherMachine
     }
 }
 
@@ -136,10 +67,10 @@ mod tests {
 
     #[test]
     fn what_another_kernel_wrote_is_of_this_machine_only_by_its_name() {
-        let here = World::here();
+        let here = here();
         let with = |machine: &str, boot: &str, pid_namespace| {
             let (machine, boot) = (machine.to_owned(), boot.to_owned());
-            World { machine, boot, pid_namespace }.whereabouts()
+            whereabouts(&World { machine, boot, pid_namespace, time_namespace: None })
         };
         let (machine, boot) = (here.machine.as_str(), here.boot.as_str());
         assert_eq!(with(machine, boot, here.pid_namespace), Whereabouts::Here);

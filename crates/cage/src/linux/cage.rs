@@ -13,12 +13,11 @@ use super::scheduling::{raise_priority, raise_session};
 use super::signals::Mask;
 use super::storm::Latecomers;
 use super::wait::{Change, Waited, wait_any};
-use crate::{Cage, Command, Look, Round, SpawnError, plain};
+use crate::{Cage, Command, Look, Round, SpawnError, Witness, plain};
+use fullstop_core::cage::{CageKind, CagePreference, Member};
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::Whom;
-use fullstop_core::report::{CageKind, Member, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Proof;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -40,15 +39,17 @@ const SHORT_LOOK: Duration = Duration::from_millis(20);
 /// Where a cage is to be, known to guard and keeper before either exists apart.
 #[derive(Clone, Debug)]
 pub struct Blueprint {
-    wanted: Wanted,
+    wanted: CagePreference,
     cgroup: Result<PathBuf, String>,
 }
 
 impl Blueprint {
-    pub fn new(wanted: Wanted, name: &OsStr) -> Blueprint {
+    pub fn new(wanted: CagePreference, name: &OsStr) -> Blueprint {
         let cgroup = match wanted {
-            Wanted::Tree => Err("not asked for".to_owned()),
-            Wanted::Auto | Wanted::Cgroup => Site::find().map(|site| site.child(name)),
+            CagePreference::Tree => Err("not asked for".to_owned()),
+            CagePreference::Auto | CagePreference::Cgroup => {
+                Site::find().map(|site| site.child(name))
+            }
         };
         Blueprint { wanted, cgroup }
     }
@@ -61,7 +62,7 @@ impl Blueprint {
 
 #[derive(Debug)]
 pub struct LinuxCage {
-    wanted: Wanted,
+    wanted: CagePreference,
     cgroup: Option<Cgroup>,
     mask: Mask,
     birth: Option<Birth>,
@@ -95,12 +96,12 @@ impl LinuxCage {
         };
         let cgroup = match (made, blueprint.wanted) {
             (Ok(cgroup), _) => Some(cgroup),
-            (Err(why), Wanted::Cgroup) => {
+            (Err(why), CagePreference::Cgroup) => {
                 return Err(format!(
                     "no cgroup to be had: {why} (--cage auto takes the next best)"
                 ));
             }
-            (Err(_), Wanted::Auto | Wanted::Tree) => None,
+            (Err(_), CagePreference::Auto | CagePreference::Tree) => None,
         };
         if cgroup.is_none() && !procfs::is_usable() {
             return Err("no cage to be had: /proc does not show this pid namespace, \
@@ -116,7 +117,12 @@ impl LinuxCage {
         Self::with(blueprint.wanted, cgroup, mask, leader)
     }
 
-    fn with(wanted: Wanted, cgroup: Option<Cgroup>, mask: Mask, leader: Option<Held>) -> LinuxCage {
+    fn with(
+        wanted: CagePreference,
+        cgroup: Option<Cgroup>,
+        mask: Mask,
+        leader: Option<Held>,
+    ) -> LinuxCage {
         let pgid = own_group();
         LinuxCage {
             wanted,
@@ -154,12 +160,12 @@ impl LinuxCage {
         all || self.cgroup.is_some()
     }
 
-    fn proof_by_following(&mut self, survivors: &[Held]) -> Option<Proof> {
+    fn proof_by_following(&mut self, survivors: &[Held]) -> Option<Witness> {
         let dead = survivors.iter().all(Held::is_dead);
         match &mut self.cgroup {
             _ if !dead => None,
-            None => Some(Proof::ScanClean),
-            Some(cgroup) => cgroup.is_emptied().then_some(Proof::CgroupEmpty),
+            None => Some(Witness::scan_clean(true)),
+            Some(cgroup) => cgroup.is_emptied().then(|| Witness::cgroup_empty(None)),
         }
     }
 
@@ -197,6 +203,11 @@ impl LinuxCage {
 
     pub fn leader(&self) -> Option<&Held> {
         self.leader.as_ref().or(self.birth.as_ref().map(|birth| &birth.leader))
+    }
+
+    /// What tells its cgroup, and the one above it, from others at the same place.
+    pub fn cgroup_inodes(&self) -> Option<(u64, u64)> {
+        self.cgroup.as_ref().and_then(Cgroup::inodes)
     }
 
     /// The descriptors this cage lives on.
@@ -258,15 +269,15 @@ impl LinuxCage {
     }
 
     /// ECHILD, and where there is a cgroup it must be empty as well.
-    fn proof_without_children(&mut self) -> Option<Proof> {
+    fn proof_without_children(&mut self) -> Option<Witness> {
         /// From kernel 6.19 a task leaves its cgroup a moment after it was reaped.
         const MOMENT: Duration = Duration::from_millis(10);
-        let Some(cgroup) = &mut self.cgroup else { return Some(Proof::NoChildren) };
+        let Some(cgroup) = &mut self.cgroup else { return Some(Witness::NO_CHILDREN) };
         let until = Instant::now() + MOMENT;
         loop {
             // An empty one that cannot be removed is empty all the same.
             if cgroup.is_emptied() {
-                return Some(Proof::CgroupEmpty);
+                return Some(Witness::cgroup_empty(Some(false)));
             }
             if !cgroup.procs().is_empty() || Instant::now() >= until {
                 return None;
@@ -277,7 +288,7 @@ impl LinuxCage {
 
     /// Children are left, but all are dead. Whoever could be reaped is reaped now;
     /// if there are still some, somebody outside holds their remains.
-    fn proof_among_the_dead(&mut self, look: &mut Look) -> Option<Proof> {
+    fn proof_among_the_dead(&mut self, look: &mut Look) -> Option<Witness> {
         if !std::mem::take(&mut self.nobody_new) || look.unfinished {
             return None;
         }
@@ -290,8 +301,8 @@ impl LinuxCage {
             return None;
         }
         match &mut self.cgroup {
-            None => Some(Proof::ScanClean),
-            Some(cgroup) => cgroup.is_emptied().then_some(Proof::CgroupEmpty),
+            None => Some(Witness::scan_clean(true)),
+            Some(cgroup) => cgroup.is_emptied().then(|| Witness::cgroup_empty(Some(true))),
         }
     }
 
@@ -454,7 +465,7 @@ impl Cage for LinuxCage {
 
     fn spawn(&mut self, command: Command) -> Result<(), SpawnError> {
         let own_session = command.own_session;
-        let must = self.wanted == Wanted::Cgroup;
+        let must = self.wanted == CagePreference::Cgroup;
         let (birth, inside) = bear(command, &self.mask, self.cgroup.as_ref(), must)?;
         if own_session {
             self.pgid = birth.leader.pid();

@@ -132,6 +132,13 @@ impl Cgroup {
         self.dir.as_ref().map(AsFd::as_fd)
     }
 
+    /// Its inode, and that of the cgroup above it.
+    pub fn inodes(&self) -> Option<(u64, u64)> {
+        let dir = self.dir.as_ref()?;
+        let above = rustix::fs::statat(dir, "..", AtFlags::empty()).ok()?;
+        Some((rustix::fs::fstat(dir).ok()?.st_ino, above.st_ino))
+    }
+
     /// One of its files, by what is held and not by its name: somebody may have
     /// mounted something over that.
     fn file(&self, name: &str, flags: OFlags) -> io::Result<OwnedFd> {

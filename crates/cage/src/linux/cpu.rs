@@ -1,7 +1,7 @@
 //! Processor time used by a tree, for the clock that tells busy from idle.
 
 use super::kin::{Bound, family};
-use super::view::ticks;
+use super::procfs::ticks;
 use rustix::process::getpid;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Who holds the other end of a pipe or of a terminal open.
 
 use super::procfs::{command, numbered_entries, stat, text};
-use fullstop_core::report::Holder;
+use fullstop_core::cage::OutputHolder;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat, major, makedev, minor};
 use rustix::process::getpid;
 use std::ffi::OsStr;
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// assert!(fullstop_cage::linux::holders(out.as_fd(), &[]).is_empty());
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn holders(of: BorrowedFd<'_>, but: &[i32]) -> Vec<Holder> {
+pub fn holders(of: BorrowedFd<'_>, but: &[i32]) -> Vec<OutputHolder> {
     let Some(end) = End::opposite(of) else { return Vec::new() };
     let until = Instant::now() + PATIENCE;
     let own = getpid().as_raw_pid();
@@ -45,7 +45,7 @@ pub fn holders(of: BorrowedFd<'_>, but: &[i32]) -> Vec<Holder> {
         .filter(|pid| *pid != own && !but.contains(pid))
         .take_while(|_| Instant::now() < until)
         .filter(|&pid| end.is_held_by(pid, until))
-        .filter_map(|pid| Some(Holder { pid, command: command(&stat(pid)?) }))
+        .filter_map(|pid| Some(OutputHolder { pid, command: command(&stat(pid)?) }))
         .take(NAMED)
         .collect()
 }
@@ -197,7 +197,7 @@ mod tests {
         let reading = sleeper(reader.try_clone().expect("a copy"), null());
         let writing = sleeper(null(), writer.try_clone().expect("a copy"));
         let found = holders(reader.as_fd(), &[]);
-        let holder = Holder { pid: writing.pid(), command: "sleep 60".to_owned() };
+        let holder = OutputHolder { pid: writing.pid(), command: "sleep 60".to_owned() };
         assert_eq!(found, [holder]);
         assert_eq!(pids(&writer, &[]), [reading.pid()]);
         assert!(pids(&reader, &[writing.pid()]).is_empty());

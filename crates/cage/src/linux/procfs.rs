@@ -1,12 +1,15 @@
 //! Reading /proc. Everything here may be gone by the time it is read.
 
-use fullstop_core::report::Member;
+use super::clock::since_boot;
+use fullstop_core::cage::Member;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, open};
+use rustix::param::{clock_ticks_per_second, page_size};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 /// The fields of `/proc/PID/stat` that decide anything. See proc_pid_stat(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +30,21 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// How long it has lived.
+    pub fn age(&self) -> Duration {
+        since_boot().saturating_sub(ticks(self.start_ticks))
+    }
+
+    /// How long it was on a processor.
+    pub fn cpu(&self) -> Duration {
+        ticks(self.cpu_ticks)
+    }
+
+    /// What it holds in memory, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.resident_pages * page_size() as u64
+    }
+
     /// An exited main thread reads Z while its other threads live.
     pub fn is_alive(&self) -> bool {
         !matches!(self.state, 'Z' | 'X') || self.threads > 1
@@ -151,6 +169,12 @@ pub fn is_genuine(path: &str) -> bool {
     rustix::fs::statfs(path).is_ok_and(|fs| u64::try_from(fs.f_type) == Ok(PROC_SUPER_MAGIC))
 }
 
+/// Whether processes of all users are in sight: where `/proc` hides those of others, it hides
+/// the first one.
+pub fn shows_all() -> bool {
+    stat(1).is_some()
+}
+
 /// All that is told of a member.
 pub fn member(stat: &Stat) -> Member {
     Member {
@@ -164,11 +188,23 @@ pub fn member(stat: &Stat) -> Member {
         start_ticks: stat.start_ticks,
         inode: super::held::inode(stat.pid),
         command: command(stat),
+        age_ms: millis(stat.age()),
+        cpu_ms: millis(stat.cpu()),
+        memory_bytes: stat.memory(),
         wchan: wchan(stat.pid),
     }
 }
 
-fn uid(pid: i32) -> u32 {
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The name that a process gives itself.
+pub fn name(pid: i32) -> Option<String> {
+    stat(pid).map(|stat| stat.comm.replace(char::is_control, " "))
+}
+
+pub fn uid(pid: i32) -> u32 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |meta| meta.uid())
 }
@@ -215,6 +251,11 @@ fn printable(letter: char) -> char {
 fn wchan(pid: i32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/wchan")).ok()?;
     (!name.is_empty() && name != "0").then_some(name)
+}
+
+/// The kernel's clock ticks as time.
+pub fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count * 1000 / clock_ticks_per_second().max(1))
 }
 
 #[cfg(test)]

@@ -9,11 +9,10 @@ use super::cgroup::Cgroup;
 use super::held::Held;
 use super::kin::Kin;
 use super::procfs::{self, Stat, numbered_entries, stat};
-use crate::Round;
+use crate::{Round, Witness};
+use fullstop_core::cage::Member;
 use fullstop_core::identity::Identity;
-use fullstop_core::report::Member;
 use fullstop_core::signal::Signal;
-use fullstop_core::words::Proof;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -157,10 +156,10 @@ impl Remains {
     }
 
     /// Why it may be said that they are gone, once a search finds nobody.
-    pub fn proof(&mut self) -> Option<Proof> {
+    pub fn proof(&mut self) -> Option<Witness> {
         match &mut self.cgroup {
-            None => Some(Proof::ScanClean),
-            Some(cgroup) => cgroup.is_emptied().then_some(Proof::CgroupEmpty),
+            None => Some(Witness::scan_clean(procfs::shows_all())),
+            Some(cgroup) => cgroup.is_emptied().then(|| Witness::cgroup_empty(None)),
         }
     }
 
@@ -169,9 +168,10 @@ impl Remains {
         self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.is_populated())
     }
 
-    /// Removes a cgroup that is empty anyway; nobody is signalled.
-    pub fn remove_if_empty(&mut self) -> bool {
-        self.cgroup.as_mut().is_some_and(Cgroup::is_emptied)
+    /// Removes a cgroup that is empty anyway; no process is signalled.
+    pub fn remove_if_empty(&mut self) -> Option<Witness> {
+        let is_emptied = self.cgroup.as_mut().is_some_and(Cgroup::is_emptied);
+        is_emptied.then(|| Witness::cgroup_empty(None))
     }
 }
 

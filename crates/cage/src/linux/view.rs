@@ -1,12 +1,10 @@
 //! Processes as they are shown to people. Not for signals.
 
 use super::cgroup::Cgroup;
-use super::clock::since_boot;
 use super::held::inode;
 use super::kin::{self, Bound};
 use super::procfs::{self, Stat, stat};
 use fullstop_core::identity::Identity;
-use rustix::param::{clock_ticks_per_second, page_size};
 use std::path::Path;
 use std::time::Duration;
 
@@ -29,28 +27,23 @@ impl Process {
 
     /// How long it has lived.
     pub fn age(&self) -> Duration {
-        since_boot().saturating_sub(ticks(self.0.start_ticks))
+        self.0.age()
     }
 
     /// How long it was on a processor.
     pub fn cpu(&self) -> Duration {
-        ticks(self.0.cpu_ticks)
+        self.0.cpu()
     }
 
     /// What it holds in memory, in bytes.
     pub fn memory(&self) -> u64 {
-        self.0.resident_pages * page_size() as u64
+        self.0.memory()
     }
 
     /// Its command line, fit to be shown.
     pub fn command(&self) -> String {
         procfs::command(&self.0)
     }
-}
-
-/// The kernel's clock ticks as time.
-pub fn ticks(count: u64) -> Duration {
-    Duration::from_millis(count * 1000 / clock_ticks_per_second().max(1))
 }
 
 /// The living in a cgroup.

@@ -5,7 +5,8 @@ use crate::grammar::Command;
 use crate::since::Since;
 pub use fullstop::{Agent, Ready};
 use fullstop::{
-    Fit, HostPolicy, Key, Labels, Ladder, Loudness, OnExit, Signal, Size, Stdin, Stream, Wanted,
+    CagePreference, Fit, HostPolicy, Key, Labels, Ladder, Loudness, OnExit, Signal, Size, Stdin,
+    Stream,
 };
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -64,7 +65,7 @@ pub struct RunOptions {
     pub on_exit: OnExit,
     pub on_host_exit: Option<HostPolicy>,
     pub labels: Labels,
-    pub cage: Wanted,
+    pub cage: CagePreference,
     pub cwd: Option<OsString>,
     pub env: Vec<EnvChange>,
     pub clear_env: bool,

@@ -4,8 +4,8 @@ use super::call::{Agent, Call, EnvChange, Ready, RunOptions, StartOptions, WaitR
 use super::streams::streams;
 use super::words::{Read, Words, wrong};
 use crate::grammar::Opt;
+use fullstop::CagePreference;
 use fullstop::OnExit;
-use fullstop::Wanted;
 use fullstop::{HostPolicy, Loudness};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -73,9 +73,9 @@ fn common(words: &mut Words<'_>, option: &Opt, options: &mut RunOptions) -> Read
         }
         "cage" => {
             options.cage = match words.word(option)? {
-                "cgroup" => Wanted::Cgroup,
-                "tree" => Wanted::Tree,
-                _ => Wanted::Auto,
+                "cgroup" => CagePreference::Cgroup,
+                "tree" => CagePreference::Tree,
+                _ => CagePreference::Auto,
             }
         }
         "cwd" => options.cwd = Some(words.value()?),

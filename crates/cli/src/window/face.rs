@@ -7,7 +7,7 @@ use super::pane::Pane;
 use super::stopping::Stopping;
 use super::tty::{Tty, is_on_terminal, is_ours, size};
 use crate::fail::Fail;
-use fullstop::front::{Cause, Origin, Signals, Wish, stop_self_by};
+use fullstop::front::{AttachRequest, Cause, Origin, Signals, stop_self_by};
 use fullstop::{Exit, Reason, Report, Run, Signal, Stream, blocking};
 use fullstop_cli::detach::{Detach, HELD_FOR, Keys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -70,8 +70,9 @@ impl<'r> Window<'r> {
         let tty = Tty::find();
         let size = size().filter(|_| role != Role::Viewer);
         let size = size.or_else(|| (role == Role::Owner).then(Default::default));
-        let wish = Wish { size, view: role == Role::Viewer, owner: role == Role::Owner };
-        let glass = Glass::open(run, wish)?;
+        let request =
+            AttachRequest { size, view: role == Role::Viewer, owner: role == Role::Owner };
+        let glass = Glass::open(run, request)?;
         // Keys are for hands; what comes from a pipe is passed on as it is.
         let detach = if tty.is_there() { Detach::new(keys) } else { Detach::none() };
         let open = role != Role::Viewer || tty.is_there();
@@ -116,7 +117,7 @@ impl<'r> Window<'r> {
             self.hear_keeper()?;
             self.tell_shown();
             self.stopping.look()?;
-            if let Some(report) = self.glass.end().filter(|it| it.reason != Reason::Exited) {
+            if let Some(report) = self.glass.end().filter(|it| it.reason() != Reason::Exited) {
                 self.stopping.is_over(Box::new(report.clone()));
             }
             if let Some(report) = self.is_over() {
@@ -356,7 +357,7 @@ impl Drop for Window<'_> {
 
 /// A command that leaves by itself leaves the terminal as it wanted it.
 fn left_by_itself(report: &Report) -> bool {
-    report.reason == Reason::Exited && matches!(report.exit, Some(Exit::Code(_)))
+    report.reason() == Reason::Exited && matches!(report.exit, Some(Exit::Code(_)))
 }
 
 /// What was ignored at the start stays ignored.

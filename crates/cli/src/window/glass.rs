@@ -2,7 +2,7 @@
 
 use super::errand::Errand;
 use crate::fail::Fail;
-use fullstop::front::{Attached, Frame, Link, Tail, Wish};
+use fullstop::front::{AttachRequest, Attached, Frame, Link, Tail};
 use fullstop::{Error, Report, Run, Size, blocking};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -17,7 +17,7 @@ const LAST_KEYS: Duration = Duration::from_secs(1);
 
 pub struct Glass {
     run: Run,
-    wish: Wish,
+    request: AttachRequest,
     behind: Behind,
     /// How much of the terminal's log was shown.
     shown: u64,
@@ -41,25 +41,25 @@ pub enum Shown {
 }
 
 impl Glass {
-    pub fn open(run: &Run, wish: Wish) -> Result<Glass, Fail> {
-        let mut opened = blocking::wait(Link::open(run, wish));
+    pub fn open(run: &Run, request: AttachRequest) -> Result<Glass, Fail> {
+        let mut opened = blocking::wait(Link::open(run, request));
         // The run is ours, and so is the window: a busy machine is waited for.
         for _ in 1..TRIES {
-            if !(wish.owner && matches!(opened, Err(Error::TimedOut(_)))) {
+            if !(request.owner && matches!(opened, Err(Error::TimedOut(_)))) {
                 break;
             }
-            opened = blocking::wait(Link::open(run, wish));
+            opened = blocking::wait(Link::open(run, request));
         }
         let behind = match opened? {
             Attached::To(link) => Behind::Keeper(link),
             // It was over sooner than its own window was open.
-            Attached::Over(report) if wish.owner => Behind::Log(Tail::of(run, 0), report),
+            Attached::Over(report) if request.owner => Behind::Log(Tail::of(run, 0), report),
             Attached::Over(_) => {
                 let id = run.id();
                 return Err(format!("run {id} is over; fullstop show {id} tells how").into());
             }
         };
-        Ok(Glass { run: run.clone(), wish, behind, shown: 0, asked: false })
+        Ok(Glass { run: run.clone(), request, behind, shown: 0, asked: false })
     }
 
     /// What is to be shown next, if there is anything by now.
@@ -115,15 +115,15 @@ impl Glass {
 
     /// To a keeper that lives, or to what is left of the run.
     fn connect_again(&mut self) -> Result<(), Fail> {
-        let (run, wish) = (self.run.clone(), self.wish);
-        let again = move || async move { Link::open_again(&run, wish).await };
+        let (run, request) = (self.run.clone(), self.request);
+        let again = move || async move { Link::open_again(&run, request).await };
         self.behind = Behind::Nobody(Errand::send(again)?);
         Ok(())
     }
 
     /// Has the screen drawn anew, as for a window that comes.
     pub fn redraw(&mut self, size: Option<Size>) -> Result<(), Fail> {
-        self.wish.size = size.filter(|_| !self.wish.view);
+        self.request.size = size.filter(|_| !self.request.view);
         if !matches!(self.behind, Behind::Keeper(_)) {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Glass {
 
     pub fn type_bytes(&mut self, bytes: &[u8]) {
         if let Behind::Keeper(link) = &mut self.behind
-            && !self.wish.view
+            && !self.request.view
         {
             link.type_bytes(bytes);
         }
@@ -185,8 +185,8 @@ impl Glass {
 
     /// A window that only looks has no say in it.
     pub fn resize(&mut self, size: Option<Size>) {
-        let Some(size) = size.filter(|_| !self.wish.view) else { return };
-        self.wish.size = Some(size);
+        let Some(size) = size.filter(|_| !self.request.view) else { return };
+        self.request.size = Some(size);
         if let Behind::Keeper(link) = &mut self.behind {
             link.resize(size);
         }

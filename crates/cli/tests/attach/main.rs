@@ -5,7 +5,7 @@ mod keeper;
 mod tty;
 
 use fullstop::{Exit, Reason, Signal, Size};
-use fullstop_store::{Frame, Reply, Request};
+use fullstop_protocol::{Frame, Refusal, RefusalCode, ReplyKind, Request, RequestKind};
 use keeper::{Client, Keeper};
 use std::process::{Command, Stdio};
 use tty::{Started, Tty};
@@ -34,7 +34,8 @@ fn keys_go_in_bytes_come_out_and_the_keys_to_leave_leave() {
     let before = Tty::new().modes();
     let (mut tty, mut started, mut client, request) = attached(&keeper, &[]);
     let size = Some(Size { rows: 24, cols: 80 });
-    assert_eq!(request, Request::Attach { generation: Some(1), size, view: false, owner: false });
+    assert_eq!(request.kind, RequestKind::Attach { size, view: false, owner: false });
+    assert_eq!(request.generation, Some(1));
     assert!(tty.is_raw());
     tty.type_bytes(b"ls\r\x03\x1c");
     assert_eq!(client.typed(4), b"ls\r\x03", "Ctrl-C is a key like any other");
@@ -136,7 +137,7 @@ fn a_stop_gives_the_terminal_back_and_a_continue_takes_it_again() {
     let (mut again, request) = keeper.window();
     assert_eq!(client.next(), None, "the first one is gone");
     let size = Some(Size { rows: 40, cols: 90 });
-    assert!(matches!(request, Request::Attach { size: asked, .. } if asked == size));
+    assert!(matches!(request.kind, RequestKind::Attach { size: asked, .. } if asked == size));
     again.say(&screen("drawn anew"));
     tty.expect("drawn anew");
     assert!(tty.is_raw());
@@ -170,7 +171,7 @@ fn a_stop_that_nobody_hears_is_noticed_at_the_continue() {
 fn who_only_looks_types_nothing_and_leaves_with_ctrl_c() {
     let keeper = Keeper::new();
     let (tty, mut started, mut client, request) = attached(&keeper, &["--view"]);
-    assert!(matches!(request, Request::Attach { view: true, size: None, .. }));
+    assert!(matches!(request.kind, RequestKind::Attach { view: true, size: None, .. }));
     tty.type_bytes(b"rm -rf\r");
     tty.resize(10, 10);
     started.send(Signal::WINCH);
@@ -216,7 +217,8 @@ fn a_run_without_a_terminal_refuses() {
     let mut tty = Tty::new();
     let mut started = tty.start(keeper.dir(), &["attach", keeper.id().as_str()]);
     let (mut client, _) = keeper.hear();
-    client.answer(&Reply::Refused { why: "this run has no terminal".to_owned() });
+    let refusal = Refusal::new(RefusalCode::NoTerminal, "this run has no terminal");
+    client.answer(ReplyKind::Refused(refusal));
     tty.expect("fullstop: this run has no terminal");
     assert_eq!(started.code(), Some(125));
     assert!(!tty.is_raw());

@@ -9,8 +9,10 @@ use crate::runs::Runs;
 use crate::secret;
 use fullstop_core::id::Id;
 use fullstop_keeper::{Assignment, Ending, Loudness, Sink, fresh_id};
-use fullstop_protocol::{Host, HostPolicy, Launch, Placement, Sealed, Spec, Start, Stdin, Text};
-use fullstop_store::{AskedGroup, GroupName, Reply, Store, Tag};
+use fullstop_protocol::{
+    Host, HostPolicy, Launch, Placement, Reply, ReplyKind, Sealed, Spec, Start, Stdin, Text,
+};
+use fullstop_store::{AskedGroup, GroupName, Store, Tag};
 use std::io::{IsTerminal as _, stdin};
 
 const CLOSES_TERMINAL: &str = "this ladder writes or closes stdin, and a terminal is not ours to \
@@ -50,7 +52,8 @@ impl Command {
         let asked = ask(&spec, runs.store())?;
         let secrets = read_secrets(&spec).await?;
         spec.hide_secret_names();
-        let host = fullstop_cage::linux::identify(own_pid()).map(|process| Host { process });
+        let host =
+            fullstop_cage::linux::identify(own_pid()).map(|process| Host { app: None, process });
         let launch = Launch {
             host,
             state_dir: Some(Text(runs.path().as_os_str().to_owned())),
@@ -134,12 +137,13 @@ async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
 pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Result<Run> {
     let mut line = recruit.hand_over(start).await?;
     let failed = |why: &str| Error::Failed { status: 125, why: why.to_owned() };
-    match line.hear().await.map_err(Error::io("hear the keeper"))? {
-        Some(Reply::Accepted { id, generation, .. }) => {
+    let reply = line.hear().await.map_err(Error::io("hear the keeper"))?;
+    match reply.map(|Reply { kind, .. }| kind) {
+        Some(ReplyKind::Accepted { run, generation, .. }) => {
             let line = line.into_std().map_err(Error::io("hold the line"))?;
-            Ok(Run::hosted(runs.clone(), id, generation, line))
+            Ok(Run::hosted(runs.clone(), run, generation, line))
         }
-        Some(Reply::Failed { status, why }) => Err(Error::Failed { status, why }),
+        Some(ReplyKind::Failed { status, message }) => Err(Error::Failed { status, why: message }),
         Some(_) => Err(failed("the keeper answered strangely")),
         None => Err(failed("the keeper died before the command ran")),
     }

@@ -3,8 +3,8 @@
 use super::{Agent, Command};
 use crate::error::Result;
 use crate::runs::Runs;
+use fullstop_core::cage::CagePreference;
 use fullstop_core::ladder::Ladder;
-use fullstop_core::report::Wanted;
 use fullstop_core::words::OnExit;
 use fullstop_protocol::{HostPolicy, Text};
 use fullstop_store::GroupName;
@@ -117,7 +117,7 @@ impl Command {
     }
 
     #[must_use]
-    pub fn cage(mut self, cage: Wanted) -> Command {
+    pub fn cage(mut self, cage: CagePreference) -> Command {
         self.spec.cage = cage;
         self
     }

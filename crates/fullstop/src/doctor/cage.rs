@@ -4,7 +4,7 @@ use super::finding::{Area, Finding};
 use super::place::{Container, Place, Systemd};
 use fullstop_cage::linux::probe::{self, NoCgroup, Tried};
 use fullstop_cage::plain;
-use fullstop_core::report::CageKind;
+use fullstop_core::cage::CageKind;
 use std::io;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use super::finding::{Area, Finding};
 use super::place::Place;
-use fullstop_core::report::CageKind;
+use fullstop_core::cage::CageKind;
 
 /// Nothing holds these, on any machine.
 const SERVERS: &str = "work handed to a server outside: docker, systemd-run, at, cron, a tmux that \

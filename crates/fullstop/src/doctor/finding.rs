@@ -1,6 +1,6 @@
 //! What was found, and what follows from it.
 
-use fullstop_core::report::CageKind;
+use fullstop_core::cage::CageKind;
 use serde::Serialize;
 use std::fmt;
 

@@ -4,7 +4,7 @@ use super::cage::Had;
 use super::finding::{Area, Finding, Level};
 use fullstop_cage::linux::probe;
 use fullstop_cage::plain;
-use fullstop_core::report::CageKind;
+use fullstop_core::cage::CageKind;
 use std::io;
 
 pub fn findings(had: &Had) -> Vec<Finding> {

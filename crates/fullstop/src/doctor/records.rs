@@ -6,8 +6,9 @@ use crate::runs::Runs;
 use fullstop_cage::linux::{identify, inside};
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Elsewhere};
-use fullstop_store::format::{Phase, RecordFile};
-use fullstop_store::{Standing, Store, StoreError, Whereabouts, World};
+use fullstop_protocol::Record;
+use fullstop_protocol::Whereabouts;
+use fullstop_store::{Standing, Store, StoreError, world};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -101,8 +102,8 @@ fn not_judged(lost: &[Elsewhere]) -> Finding {
 }
 
 /// How many of its members are known to be alive.
-fn survivors(store: &Store, record: &RecordFile) -> usize {
-    if !record.world.is_here() || record.state.is_over() {
+fn survivors(store: &Store, record: &Record) -> usize {
+    if !world::is_here(&record.world) || record.state.is_over() {
         return 0;
     }
     match &record.cgroup {
@@ -117,7 +118,7 @@ fn survivors(store: &Store, record: &RecordFile) -> usize {
 fn stuck(store: &Store, live: &[Id]) -> Finding {
     let is_stuck = |id: &&Id| {
         let record = store.record(id);
-        record.is_ok_and(|it| matches!(it.state, Phase::Stuck { .. }) && it.world == *World::here())
+        record.is_ok_and(|it| it.state.is_stuck() && world::is_here(&it.world))
     };
     let stuck: Vec<&Id> = live.iter().filter(is_stuck).collect();
     match stuck.first() {

@@ -1,5 +1,5 @@
 use super::*;
-use fullstop_store::format::What;
+use fullstop_protocol::{EventKind, Timestamp};
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -27,7 +27,13 @@ impl Place {
     /// Appends an event, as a keeper does, and the notice unless the keeper is killed
     /// between the two.
     fn happens(&self, run: u64, at: u64, has_notice: bool) {
-        let event = Event { at, id: id(run), generation: 1, what: What::Stuck { survivors: 1 } };
+        let event = Event {
+            number: at,
+            at: Timestamp::from_unix_ms(at),
+            id: id(run),
+            generation: 1,
+            kind: EventKind::Stuck { survivors: 1 },
+        };
         let line = serde_json::to_string(&event).expect("JSON");
         self.append(&format!("runs/{}/events.jsonl", id(run)), &format!("{line}\n"));
         if has_notice {
@@ -55,7 +61,7 @@ fn id(run: u64) -> Id {
 /// The times of the new events, which tell the events apart.
 fn look(events: &mut Events) -> Vec<u64> {
     events.looked = events.looked.and_then(|at| at.checked_sub(NAP));
-    events.look().expect("a look").iter().map(|event| event.at).collect()
+    events.look().expect("a look").iter().map(|event| event.at.unix_ms()).collect()
 }
 
 #[test]

@@ -2,8 +2,9 @@ use super::*;
 use crate::blocking;
 use crate::runs::Runs;
 use fullstop_protocol::{Fit, Output, Size, Text};
-use fullstop_store::format::{Format as _, Phase, SpecFile};
-use fullstop_store::{Reply, RunDir, Store};
+use fullstop_protocol::{Hello, Reply, ReplyKind, Request, RunState, Timestamp};
+use fullstop_store::format::{Format as _, SpecFile};
+use fullstop_store::{RunDir, Store};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -32,26 +33,35 @@ impl Played {
     }
 
     /// Answers so many orders, and returns what was heard.
-    fn keeper(&self, answers: Vec<Reply>) -> JoinHandle<Vec<Request>> {
+    fn keeper(&self, answers: Vec<ReplyKind>) -> JoinHandle<Vec<Request>> {
         let listener = UnixListener::from(self.dir.listen().expect("listens"));
         listener.set_nonblocking(false).expect("waits");
         std::thread::spawn(move || {
-            let answer = |reply| {
+            let answer = |kind| {
                 let (mut stream, _) = listener.accept().expect("asked");
-                let mut line = String::new();
-                BufReader::new(&stream).read_line(&mut line).expect("heard");
-                let reply = serde_json::to_string(&reply).expect("json");
-                writeln!(stream, "{reply}").expect("answered");
-                assert!(line.len() <= 1 << 16, "a line of {} bytes", line.len());
-                serde_json::from_str(&line).expect("an order")
+                let mut reader = BufReader::new(stream.try_clone().expect("a second descriptor"));
+                let mut line = || {
+                    let mut line = String::new();
+                    reader.read_line(&mut line).expect("heard");
+                    assert!(line.len() <= 1 << 16, "a line of {} bytes", line.len());
+                    line
+                };
+                serde_json::from_str::<Hello>(&line()).expect("a hello first");
+                let request: Request = serde_json::from_str(&line()).expect("a request");
+                let lines = [
+                    serde_json::to_string(&Hello::of_keeper()).expect("json"),
+                    serde_json::to_string(&Reply { id: request.id, kind }).expect("json"),
+                ];
+                writeln!(stream, "{}", lines.join("\n")).expect("answered");
+                request
             };
             answers.into_iter().map(answer).collect()
         })
     }
 
-    fn accepted(&self) -> Reply {
-        let id = self.run.id().clone();
-        Reply::Accepted { id, generation: 2, phase: Phase::Running }
+    fn accepted(&self) -> ReplyKind {
+        let (run, at) = (self.run.id().clone(), Timestamp::now());
+        ReplyKind::Accepted { run, generation: 2, state: RunState::Running, at }
     }
 }
 
@@ -65,13 +75,20 @@ fn piped() -> (Stdin, Output) {
     (Stdin::Pipe, Output::Log)
 }
 
-fn refused(why: &str) -> Reply {
-    Reply::Refused { why: why.to_owned() }
+fn refused(code: RefusalCode, message: &str) -> ReplyKind {
+    ReplyKind::Refused(Refusal::new(code, message))
+}
+
+/// What a keeper says is for people, and no client decides by it.
+fn full() -> ReplyKind {
+    refused(RefusalCode::InputFull, "later, perhaps")
 }
 
 fn sent(orders: Vec<Request>) -> Vec<u8> {
     let text = |order| match order {
-        Request::Send { generation: Some(2), text: Text(text) } => text.as_bytes().to_vec(),
+        Request { generation: Some(2), kind: RequestKind::Input { text: Text(text) }, .. } => {
+            text.as_bytes().to_vec()
+        }
         other => panic!("{other:?}"),
     };
     orders.into_iter().flat_map(text).collect()
@@ -91,7 +108,6 @@ fn a_long_text_arrives_in_pieces_that_a_keeper_hears() {
 #[test]
 fn a_command_that_reads_late_is_waited_for() {
     let played = Played::new("send-late", piped());
-    let full = || refused(&format!("{FULL}: 65536 bytes wait"));
     let keeper = played.keeper(vec![full(), full(), played.accepted()]);
     blocking::wait(played.run.send_within(b"hello", LIMIT)).expect("sent");
     assert_eq!(sent(keeper.join().expect("played")), b"hello".repeat(3));
@@ -100,7 +116,7 @@ fn a_command_that_reads_late_is_waited_for() {
 #[test]
 fn a_command_that_does_not_read_is_given_up_on() {
     let played = Played::new("send-never", piped());
-    let keeper = played.keeper(vec![played.accepted(), refused(FULL)]);
+    let keeper = played.keeper(vec![played.accepted(), full()]);
     let input = vec![b'x'; 2 * PIECE];
     let why = blocking::wait(played.run.send_within(&input, Duration::ZERO)).expect_err("unread");
     assert!(matches!(why, Error::TimedOut(_)), "{why}");
@@ -114,7 +130,7 @@ fn what_arrived_is_counted_over_all_parts() {
     let played = Played::new("send-parts", piped());
     let part = vec![b'x'; 2 * PIECE];
     let accepted = vec![played.accepted(); 3];
-    let keeper = played.keeper([accepted, vec![refused(FULL)]].concat());
+    let keeper = played.keeper([accepted, vec![full()]].concat());
     let mut sender = Sender::new(&played.run, Duration::ZERO);
     blocking::wait(sender.send(&part)).expect("sent");
     let why = blocking::wait(sender.send(&part)).expect_err("unread");
@@ -125,7 +141,8 @@ fn what_arrived_is_counted_over_all_parts() {
 #[test]
 fn what_arrived_before_a_refusal_is_told_too() {
     let played = Played::new("send-cut", piped());
-    let keeper = played.keeper(vec![played.accepted(), refused("its stdin is closed")]);
+    let keeper = played
+        .keeper(vec![played.accepted(), refused(RefusalCode::StdinClosed, "its stdin is closed")]);
     let why = blocking::wait(played.run.send(&vec![b'x'; PIECE + 1])).expect_err("refused");
     assert!(matches!(why, Error::Refused(_)), "{why}");
     assert_eq!(why.to_string(), "its stdin is closed; 8192 of 8193 bytes were sent");
@@ -135,9 +152,9 @@ fn what_arrived_before_a_refusal_is_told_too() {
 #[test]
 fn another_refusal_is_final() {
     let played = Played::new("send-refused", piped());
-    let keeper = played.keeper(vec![refused("its stdin was closed")]);
+    let keeper = played.keeper(vec![refused(RefusalCode::StdinClosed, "its stdin was closed")]);
     let why = blocking::wait(played.run.send_within(b"x", LIMIT)).expect_err("refused");
-    assert!(matches!(&why, Error::Refused(why) if why == "its stdin was closed"), "{why}");
+    assert!(matches!(&why, Error::Refused(why) if why.message == "its stdin was closed"), "{why}");
     keeper.join().expect("played");
 }
 
@@ -161,7 +178,8 @@ fn the_end_of_the_input_is_an_order_of_its_own() {
     let played = Played::new("send-close", piped());
     let keeper = played.keeper(vec![played.accepted()]);
     blocking::wait(played.run.close_stdin()).expect("closed");
-    assert_eq!(keeper.join().expect("played"), [Request::CloseStdin { generation: Some(2) }]);
+    let asked = keeper.join().expect("played");
+    assert!(matches!(&asked[..], [Request { kind: RequestKind::CloseStdin, .. }]), "{asked:?}");
 }
 
 #[test]

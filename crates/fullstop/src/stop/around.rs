@@ -10,10 +10,11 @@ use crate::run::Run;
 use crate::status::members;
 use fullstop_cage::linux::Held;
 use fullstop_core::identity::Identity;
-use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
 use fullstop_keeper::sweep::keeper_or_guard;
-use fullstop_store::format::RecordFile;
+use fullstop_protocol::{Record, Report};
+use fullstop_store::format::SpecFile;
+use fullstop_store::world;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -32,7 +33,7 @@ pub(super) async fn go_around(
         Look::Settled(settled) if settled.is_over() => return Ok(settled.report),
         _ => record_or_spec(run)?,
     };
-    if !record.world.is_here() {
+    if !world::is_here(&record.world) {
         return Err(Error::Elsewhere(run.id().to_string()));
     }
     // A guard that has taken over already is the one to wait for.
@@ -79,9 +80,9 @@ enum Left {
 }
 
 impl Left {
-    fn of(run: &Run, before: &RecordFile) -> Left {
+    fn of(run: &Run, before: &Record) -> Left {
         let guard = before.guard.or(before.keeper);
-        let took_over = |now: RecordFile| now.guard.is_none() && now.keeper == guard;
+        let took_over = |now: Record| now.guard.is_none() && now.keeper == guard;
         if guard.is_some() && record_or_spec(run).is_ok_and(took_over) {
             return Left::Guard;
         }
@@ -92,10 +93,10 @@ impl Left {
 }
 
 /// A damaged record still has a spec that names the cgroup.
-fn record_or_spec(run: &Run) -> Result<RecordFile> {
+fn record_or_spec(run: &Run) -> Result<Record> {
     match own_record(run) {
         Err(Error::Store(damage)) => {
-            let by_spec = run.runs().store().spec(run.id()).map(RecordFile::first);
+            let by_spec = run.runs().store().spec(run.id()).map(SpecFile::first_record);
             by_spec.map_err(|_| if damage.is_missing() { out_of_reach(run) } else { damage.into() })
         }
         other => other,
@@ -108,7 +109,7 @@ fn out_of_reach(run: &Run) -> Error {
 }
 
 /// What is to be said when all of it has not helped.
-fn still_there(run: &Run, record: &RecordFile, left: Left) -> Error {
+fn still_there(run: &Run, record: &Record, left: Left) -> Error {
     let id = run.id();
     let alive = members(record).len();
     let why = match left {
@@ -135,7 +136,7 @@ fn still_there(run: &Run, record: &RecordFile, left: Left) -> Error {
 pub(super) enum Woken {
     /// It goes on, if somebody has stopped it, and finds at its socket what it was asked.
     Continued,
-    /// Its socket is gone: it was asked by the signal that means the same order.
+    /// It cannot be asked at its socket: it was asked by the signal that means the same order.
     Signalled,
     /// There is no keeper of this run.
     Nobody,
@@ -148,7 +149,7 @@ impl Woken {
                 "the keeper does not answer: it is continued, and has the time of its ladder"
             }
             Woken::Signalled => {
-                "the keeper does not answer, and its socket is gone: it is asked by SIGTERM, and \
+                "the keeper does not answer, and has no socket that is its own: it is asked by SIGTERM, and \
                  has the time of its ladder"
             }
             Woken::Nobody => "the keeper does not answer, and is not there to be continued",
@@ -160,7 +161,7 @@ impl Woken {
 /// socket by SIGTERM, if it may be. An error, if its pid means nothing here.
 pub(super) async fn wake_keeper(run: &Run, may_signal: bool) -> Result<Woken> {
     let record = record_or_spec(run)?;
-    if !record.world.is_here() {
+    if !world::is_here(&record.world) {
         return Err(Error::Elsewhere(run.id().to_string()));
     }
     let keeper = record.keeper.as_ref();

@@ -5,10 +5,10 @@ use super::silence::{LONGEST, Silence};
 use crate::error::{Error, Result};
 use crate::line::Line;
 use crate::run::Run;
-use fullstop_core::report::Report;
-use fullstop_store::format::Phase;
-use fullstop_store::{Reply, Request};
+use fullstop_protocol::Report;
+use fullstop_protocol::{RefusalCode, ReplyKind, RequestKind, RunState};
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep};
@@ -20,16 +20,32 @@ const TRY_AGAIN: Duration = Duration::from_millis(10);
 
 pub(crate) enum Accepted {
     /// By the keeper of a run that stands so.
-    By(Line, Phase),
+    By(Line, RunState),
     /// There was nothing left to order.
     Over(Box<Report>),
 }
 
 /// Gives an order to a keeper that must be there; a run that is over is an error.
-pub(crate) async fn accept_living(run: &Run, request: &Request) -> Result<()> {
+pub(crate) async fn accept_living(run: &Run, request: &RequestKind) -> Result<()> {
     match accept(run, request).await? {
         Accepted::By(..) => Ok(()),
         Accepted::Over(report) => Err(Error::Over(report)),
+    }
+}
+
+/// Tells the keeper of a run of ours, on the line that we have had to it from the beginning.
+pub(crate) async fn tell_own(run: &Run, line: &UnixStream, request: &RequestKind) -> Result<()> {
+    let fail = |error| Error::io("use the line to the keeper")(error);
+    let mut line = Line::new(line.try_clone().map_err(fail)?)?;
+    let keeper = || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
+    let asked = Silence::of(keeper).wait_for(ANSWER, line.ask(run.generation(), request)).await;
+    match asked.ok_or_else(|| silent(run))?.map_err(fail)? {
+        Some(ReplyKind::Accepted { .. }) => Ok(()),
+        Some(ReplyKind::Refused(refusal)) => Err(Error::Refused(refusal)),
+        _ => Err(match settled(run).await? {
+            Some(report) => Error::Over(Box::new(report)),
+            None => silent(run),
+        }),
     }
 }
 
@@ -40,7 +56,7 @@ pub(super) fn silent(run: &Run) -> Error {
 
 /// Gives an order; returns when it was accepted. A keeper that is silent for a second
 /// of its own time is an error of its own.
-pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
+pub(crate) async fn accept(run: &Run, request: &RequestKind) -> Result<Accepted> {
     let silent = || silent(run);
     let keeper = || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
     let mut silence = Silence::of(keeper);
@@ -54,9 +70,16 @@ pub(crate) async fn accept(run: &Run, request: &Request) -> Result<Accepted> {
         };
         drop(permit);
         match asked {
-            Ok(Some((_, Reply::Refused { why }))) => return Err(Error::Refused(why)),
-            Ok(Some((line, Reply::Accepted { phase, .. }))) => {
-                return Ok(Accepted::By(line, phase));
+            Ok(Some((_, ReplyKind::Refused(refusal)))) => {
+                return Err(match run.generation() {
+                    Some(meant) if refusal.code == RefusalCode::Superseded => {
+                        Error::Superseded { id: run.id().clone(), meant }
+                    }
+                    _ => Error::Refused(refusal),
+                });
+            }
+            Ok(Some((line, ReplyKind::Accepted { state, .. }))) => {
+                return Ok(Accepted::By(line, state));
             }
             // It does not listen yet, or has just hung up.
             Ok(_) => {}
@@ -93,11 +116,11 @@ pub(super) async fn has_socket(run: &Run) -> bool {
 }
 
 /// One exchange; nothing, if nobody answers at the other end.
-async fn ask(run: &Run, request: &Request) -> Result<Option<(Line, Reply)>> {
+async fn ask(run: &Run, request: &RequestKind) -> Result<Option<(Line, ReplyKind)>> {
     let exchange = async {
         let mut line = Line::connect(run.runs().store(), run.id()).await?;
-        line.say(request).await?;
-        Ok(line.hear().await?.map(|reply| (line, reply)))
+        let reply = line.ask(run.generation(), request).await?;
+        Ok(reply.map(|reply| (line, reply)))
     };
     exchange.await.or_else(|error: io::Error| {
         let error = Error::io("ask the keeper")(error);

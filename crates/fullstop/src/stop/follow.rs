@@ -11,9 +11,9 @@ use crate::readable::readable;
 use crate::run::Run;
 use fullstop_cage::linux::Held;
 use fullstop_core::identity::Identity;
-use fullstop_core::report::{Report, Verdict};
 use fullstop_core::signal::Signal;
-use fullstop_store::format::{Phase, RecordFile};
+use fullstop_protocol::{Record, Report, RunState};
+use fullstop_store::world;
 use std::future::pending;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -60,7 +60,7 @@ async fn follow_until(
 ) -> Result<Option<Report>> {
     // Before the first look: what changes after it is told.
     let mut notices = run.runs().shared().notices.follow(run.runs().store(), run.id());
-    let mut told: Option<Phase> = None;
+    let mut told: Option<RunState> = None;
     loop {
         let record = match look(run, until).await {
             Ok(Look::Settled(settled)) if stuck_counts || settled.is_over() => {
@@ -96,7 +96,7 @@ async fn follow_until(
 
 /// Waits for the death of the guard, or of the keeper if the guard is dead already. It
 /// needs a descriptor; where there are many runs, some are followed without.
-async fn death_of_keepers(run: &Run, record: Option<&RecordFile>) {
+async fn death_of_keepers(run: &Run, record: Option<&Record>) {
     if let Ok(_permit) = run.runs().shared().watching.try_acquire()
         && let Some(record) = record
         && let Some(pidfd) = [record.guard, record.keeper].iter().flatten().find_map(alive)
@@ -121,7 +121,7 @@ async fn death(pidfd: OwnedFd) {
 
 impl Settled {
     pub(super) fn is_over(&self) -> bool {
-        self.report.state != Verdict::Stuck
+        !self.report.state.is_stuck()
     }
 
     /// The keeper tells the end a moment before it is gone itself: waits until it and
@@ -135,7 +135,7 @@ impl Settled {
                 let Some(pidfd) = alive(identity) else { break };
                 let mut silence = Silence::of(|| Some(identity.pid));
                 let died = silence.wait_for(GONE, death(pidfd)).await.is_some();
-                if !died && record.world.is_here() {
+                if !died && world::is_here(&record.world) {
                     send(Some(identity), Signal::CONT);
                 }
             }

@@ -3,16 +3,15 @@
 use crate::error::{Error, Result};
 use crate::offload::offload;
 use crate::run::Run;
-use fullstop_core::report::Report;
 use fullstop_keeper::sweep::{Found, Mode, sweep_one};
-use fullstop_store::format::{Phase, RecordFile};
+use fullstop_protocol::{Record, Report};
 use fullstop_store::{Standing, StoreError};
 use tokio::time::Instant;
 
 /// What a look came to.
 pub(super) enum Look {
     /// Its keeper or its guard lives, and has written this so far.
-    Live(Option<Box<RecordFile>>),
+    Live(Option<Box<Record>>),
     /// Nothing more will be done about it, or nothing could be.
     Settled(Box<Settled>),
 }
@@ -21,7 +20,7 @@ pub(super) enum Look {
 pub(super) struct Settled {
     pub report: Report,
     /// Written by a keeper or a guard, who may not be gone yet.
-    pub record: Option<RecordFile>,
+    pub record: Option<Record>,
 }
 
 /// Looks at the lock, and at what was written last. A run that nobody looks after is
@@ -57,7 +56,7 @@ fn look_at_record(run: &Run) -> Result<Look> {
         }
     };
     let own = run.generation().is_none_or(|meant| record.generation == meant);
-    let settled = record.state.is_over() || matches!(record.state, Phase::Stuck { .. });
+    let settled = record.state.is_over() || record.state.is_stuck();
     match record.report.clone().filter(|_| own && settled) {
         Some(report) => Ok(Look::Settled(Box::new(Settled { report, record: Some(record) }))),
         None => Ok(Look::Live(own.then(|| Box::new(record)))),
@@ -80,18 +79,14 @@ pub(super) async fn settled(run: &Run) -> Result<Option<Report>> {
 
 /// The record, if it is of the generation that is meant: nothing that is ordered
 /// for one may hit its successor.
-pub(super) fn own_record(run: &Run) -> Result<RecordFile> {
+pub(super) fn own_record(run: &Run) -> Result<Record> {
     meant(run, run.record()?, |now, meant| now == meant)
 }
 
-fn meant(run: &Run, record: RecordFile, fits: fn(u32, u32) -> bool) -> Result<RecordFile> {
-    let now = record.generation;
-    match run.generation().filter(|meant| !fits(now, *meant)) {
+fn meant(run: &Run, record: Record, fits: fn(u32, u32) -> bool) -> Result<Record> {
+    match run.generation().filter(|meant| !fits(record.generation, *meant)) {
         None => Ok(record),
-        Some(meant) => {
-            let why = format!("generation {meant} of run {} is gone; this is {now}", run.id());
-            Err(Error::Refused(why))
-        }
+        Some(meant) => Err(Error::Superseded { id: run.id().clone(), meant }),
     }
 }
 
@@ -99,8 +94,8 @@ fn meant(run: &Run, record: RecordFile, fits: fn(u32, u32) -> bool) -> Result<Re
 /// seconds, which belong to no async task.
 async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>> {
     // A damaged record tells no generation, and is swept by its spec.
-    if let Err(refused @ Error::Refused(_)) = own_record(run) {
-        return Err(refused);
+    if let Err(superseded @ Error::Superseded { .. }) = own_record(run) {
+        return Err(superseded);
     }
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     let mode = left.map_or(Mode::End, Mode::Within);

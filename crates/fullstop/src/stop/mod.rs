@@ -10,21 +10,18 @@ mod follow;
 mod look;
 mod silence;
 
-pub(crate) use ask::{Accepted, accept, accept_living};
+pub(crate) use ask::{Accepted, accept, accept_living, tell_own};
 pub(crate) use follow::follow_to_end as wait;
 pub(crate) use look::glance;
 pub(crate) use silence::Silence;
 
 use crate::error::{Error, Result};
 use crate::run::Run;
-use crate::status::left;
 use around::{Woken, go_around, wake_keeper};
 use ask::{ANSWER, silent};
 use follow::follow;
 use fullstop_core::duration;
-use fullstop_core::report::Report;
-use fullstop_store::Request;
-use fullstop_store::format::Phase;
+use fullstop_protocol::{Report, RequestKind, RunState};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -51,7 +48,7 @@ const TRIED_AGAIN: Duration = Duration::from_secs(2);
 ///
 /// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
 /// let stop = run.stop_with(|progress| match progress {
-///     Progress::Now(phase) => println!("{}", phase.word()),
+///     Progress::Now(state) => println!("{}", state.word()),
 ///     Progress::GoingAround(what) => println!("{what}"),
 /// });
 /// blocking::wait(stop)?;
@@ -61,7 +58,7 @@ const TRIED_AGAIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub enum Progress {
     /// It stands like this now.
-    Now(Phase),
+    Now(RunState),
     /// The keeper is silent, and this is done about it.
     GoingAround(&'static str),
 }
@@ -73,7 +70,7 @@ pub enum Progress {
 /// was asked may have reached it, and those who save their work then have all of theirs.
 pub(crate) async fn order(
     run: &Run,
-    request: &Request,
+    request: &RequestKind,
     mut tell: impl FnMut(Progress) + Send,
 ) -> Result<Report> {
     let begun = Instant::now();
@@ -88,13 +85,13 @@ pub(crate) async fn order(
         request = once_more(request);
         let deadline = match accepted {
             Ok(Accepted::Over(report)) => return Ok(*report),
-            Ok(Accepted::By(line, phase)) => {
+            Ok(Accepted::By(line, state)) => {
                 // The exchange is over: a connection for each of a thousand would be many.
                 drop(line);
-                if let Phase::Stuck { .. } = phase {
+                if state.is_stuck() {
                     return try_again(run).await;
                 }
-                deadline(run, &phase)
+                deadline(run, &state)
             }
             // One that hangs again, or still, when its ladder is over has had its time.
             Err(Error::TimedOut(_))
@@ -128,7 +125,7 @@ pub(crate) async fn order(
 
 /// When going around a keeper has to be over: five seconds beyond the ladder, and never so
 /// soon that it could not be tried.
-fn last_deadline(run: &Run, begun: Instant, request: &Request) -> Instant {
+fn last_deadline(run: &Run, begun: Instant, request: &RequestKind) -> Instant {
     const TO_GO_AROUND: Duration = Duration::from_secs(2);
     let ladder = if is_kill(request) { Duration::ZERO } else { ladder(run) };
     (begun + ladder + LAST_STEP).max(Instant::now() + TO_GO_AROUND)
@@ -145,18 +142,16 @@ async fn try_again(run: &Run) -> Result<Report> {
 
 /// The same order said again, to hear how it goes: a signal that is repeated would mean
 /// more than it did.
-fn once_more(request: Request) -> Request {
+fn once_more(request: RequestKind) -> RequestKind {
     match request {
-        Request::Stop { generation, reason, .. } => {
-            Request::Stop { generation, reason, signal: None }
-        }
+        RequestKind::Stop { reason, .. } => RequestKind::Stop { reason, signal: None },
         other => other,
     }
 }
 
 /// Asks again until the ladder is over. One who does not answer holds up no other: each
 /// time the others are let in.
-async fn wait_out(run: &Run, request: &Request, until: Instant) -> Result<Accepted> {
+async fn wait_out(run: &Run, request: &RequestKind, until: Instant) -> Result<Accepted> {
     while Instant::now() < until {
         match timeout_at(until, accept(run, request)).await {
             Ok(Err(Error::TimedOut(_))) => {}
@@ -167,16 +162,17 @@ async fn wait_out(run: &Run, request: &Request, until: Instant) -> Result<Accept
     Err(silent(run))
 }
 
-fn is_kill(request: &Request) -> bool {
-    matches!(request, Request::Kill { .. })
+fn is_kill(request: &RequestKind) -> bool {
+    matches!(request, RequestKind::Kill)
 }
 
 /// When a keeper that said this must have got further, or said more.
-fn deadline(run: &Run, phase: &Phase) -> Instant {
-    let left = match phase {
+fn deadline(run: &Run, state: &RunState) -> Instant {
+    // It has just been said: what is left counts from now.
+    let left = match state {
         // In the last step every second counts: one that hangs there is soon found out.
-        Phase::Stopping { step, until, .. } if step == KILL => left(*until).min(LAST_LOOK),
-        Phase::Stopping { until, .. } => left(*until),
+        RunState::Stopping { step, left, .. } if step == KILL => (*left).min(LAST_LOOK),
+        RunState::Stopping { left, .. } => *left,
         // It is drained, or its birth is waited for.
         _ => LAST_STEP,
     };
@@ -195,14 +191,13 @@ fn ladder(run: &Run) -> Duration {
 mod tests {
     use super::*;
     use fullstop_core::signal::Signal;
-    use fullstop_core::words::Reason;
+    use fullstop_protocol::StopReason;
 
     /// A second TERM after a second would be an order to kill.
     #[test]
     fn what_is_asked_again_escalates_nothing() {
-        let stop = |signal| Request::Stop { generation: Some(1), reason: Reason::Stopped, signal };
+        let stop = |signal| RequestKind::Stop { reason: StopReason::Stopped, signal };
         assert_eq!(once_more(stop(Some(Signal::TERM))), stop(None));
-        let kill = Request::Kill { generation: Some(1) };
-        assert_eq!(once_more(kill.clone()), kill);
+        assert_eq!(once_more(RequestKind::Kill), RequestKind::Kill);
     }
 }

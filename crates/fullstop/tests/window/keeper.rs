@@ -1,8 +1,9 @@
 //! Somebody who speaks like a keeper, word by word, as a test wants it.
 
-use fullstop::{Exit, Id, Phase, Reason, RecordFile, Report, Spec, Stream, World};
+use fullstop::{Exit, Id, Reason, Record, Report, RunState, Spec, Stream, Timestamp};
+use fullstop_protocol::{Frame, Frames, Hello, Reply, ReplyKind, Request};
 use fullstop_store::format::SpecFile;
-use fullstop_store::{Frame, Frames, Reply, Request, RunDir, Store};
+use fullstop_store::{RunDir, Store, world};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd;
@@ -31,7 +32,7 @@ impl Keeper {
         let id = Id::new(1_800_000_000_000, next);
         let run = store.create(&id).expect("a run");
         run.write_spec(&spec(&id)).expect("its spec");
-        run.write_record(&RecordFile { state: Phase::Running, ..RecordFile::first(spec(&id)) })
+        run.write_record(&Record { state: RunState::Running, ..spec(&id).first_record() })
             .expect("its record");
         let listener = UnixListener::from(run.listen().expect("a socket"));
         listener.set_nonblocking(false).expect("a socket that waits");
@@ -53,18 +54,24 @@ impl Keeper {
         let (stream, _) = listener.accept().expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut reader = BufReader::new(stream.try_clone().expect("a second descriptor"));
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("an order");
-        let request = serde_json::from_str(&line).expect("an order that can be read");
+        let mut line = || {
+            let mut line = String::new();
+            reader.read_line(&mut line).expect("a line");
+            line
+        };
+        serde_json::from_str::<Hello>(&line()).expect("a hello first");
+        let request: Request = serde_json::from_str(&line()).expect("a request");
         assert!(reader.buffer().is_empty(), "nothing is said before the answer");
-        (Client { stream, frames: Frames::default() }, request)
+        let mut client = Client { stream, frames: Frames::default(), asked: request.id };
+        client.write_line(&Hello::of_keeper());
+        (client, request)
     }
 
     /// The next window, let in.
     pub fn window(&self) -> (Client, Request) {
         let (mut client, request) = self.hear();
-        let (id, generation) = (self.id().clone(), 1);
-        client.answer(&Reply::Accepted { id, generation, phase: Phase::Running });
+        let (run, at) = (self.id().clone(), Timestamp::now());
+        client.answer(ReplyKind::Accepted { run, generation: 1, state: RunState::Running, at });
         (client, request)
     }
 
@@ -80,19 +87,17 @@ impl Keeper {
 
     /// The guard writes how the run ended.
     pub fn end(&mut self, report: &Report) {
-        let state = Phase::Ended { reason: report.reason };
-        let report = Some(report.clone());
-        let record = RecordFile { state, report, ..RecordFile::first(spec(self.run.id())) };
+        let (state, report) = (report.state.clone(), Some(report.clone()));
+        let record = Record { state, report, ..spec(self.run.id()).first_record() };
         self.run.write_record(&record).expect("the last record");
         self.run.finish().expect("the end");
     }
 
     pub fn report(&self, reason: Reason, exit: Exit) -> Report {
         let json = serde_json::json!({
-            "version": 1, "id": self.id(), "generation": 1, "command": ["sh"], "cage": "tree",
-            "state": "ended", "reason": reason, "exit": exit, "steps": [], "leftovers": [],
-            "survivors": [], "released": [], "proof": "no-children",
-            "started_at": 1_800_000_000_000_u64, "elapsed_ms": 3,
+            "version": 2, "id": self.id(), "generation": 1, "command": ["sh"], "cage": "tree",
+            "state": "ended", "reason": reason, "at": "2027-01-15T08:00:00.003Z", "exit": exit,
+            "proof": "no-children", "started_at": "2027-01-15T08:00:00.000Z", "elapsed_ms": 3,
         });
         serde_json::from_value(json).expect("a report")
     }
@@ -108,11 +113,17 @@ impl Drop for Keeper {
 pub struct Client {
     stream: UnixStream,
     frames: Frames,
+    /// The id of the request that is to be answered.
+    asked: u64,
 }
 
 impl Client {
-    pub fn answer(&mut self, reply: &Reply) {
-        let mut line = serde_json::to_vec(reply).expect("an answer");
+    pub fn answer(&mut self, kind: ReplyKind) {
+        self.write_line(&Reply { id: self.asked, kind });
+    }
+
+    fn write_line(&mut self, value: &impl serde::Serialize) {
+        let mut line = serde_json::to_vec(value).expect("a line");
         line.push(b'\n');
         self.stream.write_all(&line).expect("to be heard");
     }
@@ -168,7 +179,7 @@ pub fn wait_for(fd: impl AsFd, what: &str) {
 fn spec(id: &Id) -> SpecFile {
     let json = serde_json::json!({
         "version": 2, "id": id, "generation": 1, "spec": Spec::new(vec!["sh".into()]),
-        "world": World::here(), "started_at": 1_800_000_000_000_u64,
+        "world": world::here(), "started_at": "2027-01-15T08:00:00.000Z",
     });
     serde_json::from_value(json).expect("a spec")
 }

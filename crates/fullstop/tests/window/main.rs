@@ -3,7 +3,7 @@
 mod keeper;
 
 use fullstop::{AttachOptions, Error, Exit, Reason, Run, Runs, Shown, Size, blocking};
-use fullstop_store::{Frame, Reply, Request};
+use fullstop_protocol::{Frame, Refusal, RefusalCode, ReplyKind, RequestKind};
 use keeper::Keeper;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -22,9 +22,8 @@ fn it_shows_the_screen_then_what_comes_then_the_end() {
     let run = run(&keeper);
     let script = thread::spawn(move || {
         let (mut client, request) = keeper.window();
-        let generation = Some(1);
-        let asked = Request::Attach { generation, size: Some(SIZE), view: false, owner: false };
-        assert_eq!(request, asked);
+        let asked = RequestKind::Attach { size: Some(SIZE), view: false, owner: false };
+        assert_eq!((request.kind, request.generation), (asked, Some(1)));
         client.say(&Frame::Screen { offset: 7, bytes: b"$ ".to_vec() });
         assert_eq!(client.typed(3), b"ls\r");
         let smaller = Size { rows: 10, cols: 20 };
@@ -73,7 +72,7 @@ fn what_the_log_holds_beyond_a_dead_keeper_is_shown() {
         assert_eq!(window.next().await?, Shown::Bytes(b"de".to_vec()));
         assert_eq!(window.next().await?, Shown::Bytes(b"fghi".to_vec()));
         let Shown::Over(report) = window.next().await? else { panic!("it is over") };
-        assert_eq!(report.reason, Reason::KeeperDied);
+        assert_eq!(report.reason(), Reason::KeeperDied);
         Ok(())
     })
     .expect("a window");
@@ -164,9 +163,10 @@ fn who_only_looks_cannot_type_and_who_is_refused_is_told_why() {
     let run = run(&keeper);
     let script = thread::spawn(move || {
         let (client, request) = keeper.window();
-        assert!(matches!(request, Request::Attach { view: true, size: None, .. }));
+        assert!(matches!(request.kind, RequestKind::Attach { view: true, size: None, .. }));
         let (mut other, _) = keeper.hear();
-        other.answer(&Reply::Refused { why: "it has no terminal".to_owned() });
+        let refusal = Refusal::new(RefusalCode::NoTerminal, "it has no terminal");
+        other.answer(ReplyKind::Refused(refusal));
         drop(client);
         keeper
     });

@@ -4,8 +4,8 @@ use super::owner::{Lost, Offered, Owner};
 use super::shown::Shown;
 use crate::ledger::unix_us;
 use fullstop_cage::linux::now;
-use fullstop_core::report::Captured;
 use fullstop_core::words::{Moment, Stream};
+use fullstop_protocol::CapturedStream;
 use fullstop_store::{Log, Took};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -133,7 +133,7 @@ impl Channel {
     }
 
     /// Somebody else who holds it has found that the owner cannot be written.
-    pub fn is_refused(&mut self, captured: &Captured) {
+    pub fn is_refused(&mut self, captured: &CapturedStream) {
         self.owner = None;
         self.shown = Shown::of(captured);
     }
@@ -252,7 +252,7 @@ impl Channel {
         self.log.failed_now()
     }
 
-    pub fn captured(&self) -> Captured {
+    pub fn captured(&self) -> CapturedStream {
         let unwritten = self.owner.as_ref().map_or(0, Owner::unwritten);
         self.shown.mark(self.log.captured(), unwritten)
     }

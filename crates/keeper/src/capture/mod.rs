@@ -12,15 +12,16 @@ mod windows;
 
 pub use drain::Draining;
 pub use tty::Tty;
-pub use windows::Wish;
+pub use windows::AttachRequest;
 
 use crate::assignment::Assignment;
 use crate::ledger::Ledger;
 use channel::Channel;
 use fullstop_cage::linux::holders;
 use fullstop_cage::plain;
-use fullstop_core::report::{Captured, Holder};
+use fullstop_core::cage::OutputHolder;
 use fullstop_core::words::{OnExit, Stream};
+use fullstop_protocol::CapturedStream;
 use fullstop_protocol::Output;
 use fullstop_store::Log;
 use owner::Owner;
@@ -174,16 +175,16 @@ impl Capture {
         pipes + self.tty.as_deref().map_or(0, Tty::waiting)
     }
 
-    pub fn captured(&self) -> Vec<Captured> {
+    pub fn captured(&self) -> Vec<CapturedStream> {
         let pipes = self.pipes.iter().map(Channel::captured);
         pipes.chain(self.tty.iter().map(|tty| tty.captured())).collect()
     }
 
     /// Who else holds what has not come to its end.
-    pub fn holders(&self, but: &[i32]) -> Vec<Holder> {
+    pub fn holders(&self, but: &[i32]) -> Vec<OutputHolder> {
         let pipes = self.pipes.iter().filter_map(Channel::pipe);
         let open = pipes.chain(self.tty.as_deref().and_then(Tty::master));
-        let mut all: Vec<Holder> = open.flat_map(|fd| holders(fd.as_fd(), but)).collect();
+        let mut all: Vec<OutputHolder> = open.flat_map(|fd| holders(fd.as_fd(), but)).collect();
         all.sort_unstable_by_key(|holder| holder.pid);
         all.dedup();
         all
@@ -203,7 +204,7 @@ impl Capture {
     }
 
     /// Whoever held it before has found owners that cannot be written.
-    pub fn know_refused(&mut self, output: &[Captured]) {
+    pub fn know_refused(&mut self, output: &[CapturedStream]) {
         for captured in output.iter().filter(|captured| captured.refusal.is_some()) {
             let pipes = self.pipes.iter_mut().filter(|pipe| pipe.stream == captured.stream);
             pipes.for_each(|pipe| pipe.is_refused(captured));
@@ -288,7 +289,7 @@ mod tests {
         let null = std::fs::File::options().write(true).open("/dev/null").expect("/dev/null");
         let (mut capture, end, path) = captured_for("taken-over", null.as_fd());
         let told = r#"[{"stream": "out", "bytes": 7, "unshown": 7, "refusal": "no space left"}]"#;
-        capture.know_refused(&serde_json::from_str::<Vec<Captured>>(told).expect("streams"));
+        capture.know_refused(&serde_json::from_str::<Vec<CapturedStream>>(told).expect("streams"));
         rustix::io::write(&end, b"the end").expect("room");
         assert!(!capture.turn().refused, "it was told before");
         let out = &capture.captured()[0];

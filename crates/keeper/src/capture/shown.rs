@@ -1,7 +1,7 @@
 //! How much of a stream its owner was shown, once it is shown no more of it.
 
 use fullstop_cage::plain;
-use fullstop_core::report::Captured;
+use fullstop_protocol::CapturedStream;
 use rustix::io::Errno;
 
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct Shown {
 
 impl Shown {
     /// As somebody else tells it.
-    pub fn of(captured: &Captured) -> Shown {
+    pub fn of(captured: &CapturedStream) -> Shown {
         let bytes = Some(captured.bytes.saturating_sub(captured.unshown));
         Shown { bytes, refusal: captured.refusal.clone(), is_told: true }
     }
@@ -40,11 +40,11 @@ impl Shown {
 
     /// What became of the stream, with what was not shown of it. `unwritten` waits for an
     /// owner that is still shown all of it.
-    pub fn mark(&self, captured: Captured, unwritten: usize) -> Captured {
+    pub fn mark(&self, captured: CapturedStream, unwritten: usize) -> CapturedStream {
         let unshown = match self.bytes {
             Some(shown) => captured.bytes.saturating_sub(shown),
             None => unwritten as u64,
         };
-        Captured { unshown, refusal: self.refusal.clone(), ..captured }
+        CapturedStream { unshown, refusal: self.refusal.clone(), ..captured }
     }
 }

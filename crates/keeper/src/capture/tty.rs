@@ -4,15 +4,14 @@
 
 use super::channel::Turn;
 use super::shown::Shown;
-use super::windows::{Windows, Wish};
+use super::windows::{AttachRequest, Windows};
 use crate::control::Handed;
 use crate::ledger::unix_us;
 use crate::screen::Screen;
 use fullstop_cage::linux::now;
-use fullstop_core::report::Captured;
 use fullstop_core::words::Moment;
-use fullstop_protocol::{Fit, Size};
-use fullstop_store::{Frame, Log};
+use fullstop_protocol::{CapturedStream, Fit, Frame, Size};
+use fullstop_store::Log;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionread};
@@ -211,15 +210,15 @@ impl Tty {
         if self.windows.has_terminal() { String::new() } else { answers }
     }
 
-    pub fn attach(&mut self, handed: Handed, wish: Wish) {
-        let early = self.early.take_if(|_| wish.owner);
+    pub fn attach(&mut self, handed: Handed, request: AttachRequest) {
+        let early = self.early.take_if(|_| request.owner);
         // Only who is waited for may hold up the agent.
-        let wish = Wish { owner: early.is_some(), ..wish };
+        let request = AttachRequest { owner: early.is_some(), ..request };
         let first = match early {
             Some(early) => Frame::Bytes(early.bytes),
             None => shown(&self.screen, &self.log),
         };
-        self.windows.open(handed, wish, &first);
+        self.windows.open(handed, request, &first);
         if self.is_over() {
             self.windows.ask_owner();
         }
@@ -250,7 +249,7 @@ impl Tty {
     }
 
     /// Somebody else who holds it has found that.
-    pub fn is_refused(&mut self, captured: &Captured) {
+    pub fn is_refused(&mut self, captured: &CapturedStream) {
         self.shown = Shown::of(captured);
     }
 
@@ -260,7 +259,7 @@ impl Tty {
         self.early.is_some() || self.windows.owner_is_asked()
     }
 
-    pub fn captured(&self) -> Captured {
+    pub fn captured(&self) -> CapturedStream {
         self.shown.mark(self.log.captured(), 0)
     }
 
@@ -278,6 +277,16 @@ impl Tty {
     fn fit(&mut self) {
         let wanted = self.windows.size(self.fit).filter(|size| *size != self.screen.size());
         if let (Some(size), Some(master)) = (wanted, &self.master)
+            && set_size(master, size).is_ok()
+        {
+            self.screen.resize(size);
+        }
+    }
+
+    /// Makes it as large as a client wants that is no window.
+    pub fn resize(&mut self, size: Size) {
+        let size = size.within_reason();
+        if let Some(master) = &self.master
             && set_size(master, size).is_ok()
         {
             self.screen.resize(size);

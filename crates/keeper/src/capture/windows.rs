@@ -3,8 +3,7 @@
 
 use crate::backlog::{Backlog, Gone};
 use crate::control::Handed;
-use fullstop_protocol::{Fit, Size};
-use fullstop_store::{Frame, Frames};
+use fullstop_protocol::{Fit, Frame, Frames, Size};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -62,15 +61,15 @@ enum Role {
 
 /// What is wanted of a connection that becomes a window.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish {
+pub struct AttachRequest {
     pub size: Option<Size>,
     pub view: bool,
     pub owner: bool,
 }
 
 impl Windows {
-    pub fn open(&mut self, handed: Handed, wish: Wish, first: &Frame) {
-        let Wish { size, view, owner } = wish;
+    pub fn open(&mut self, handed: Handed, request: AttachRequest, first: &Frame) {
+        let AttachRequest { size, view, owner } = request;
         let role = match (owner, view) {
             (true, _) => Role::Owner,
             (false, false) => Role::Guest,
@@ -293,8 +292,8 @@ mod tests {
         ours.set_nonblocking(true).expect("does not wait");
         let handed =
             Handed { stream: theirs.into(), unread: Vec::new(), unsent: Backlog::default() };
-        let wish = Wish { size: Some(SIZE), view: false, owner };
-        windows.open(handed, wish, &Frame::Bytes(b"first ".to_vec()));
+        let request = AttachRequest { size: Some(SIZE), view: false, owner };
+        windows.open(handed, request, &Frame::Bytes(b"first ".to_vec()));
         ours
     }
 

@@ -3,7 +3,9 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-const STOP: &[u8] = b"{\"ask\":\"stop\",\"generation\":1}\n";
+const HELLO: &[u8] = b"{\"type\":\"hello\",\"protocol\":2}\n";
+const STOP: &[u8] =
+    b"{\"type\":\"hello\",\"protocol\":2}\n{\"id\":7,\"type\":\"stop\",\"generation\":1}\n";
 
 struct Door {
     control: Control,
@@ -30,12 +32,21 @@ impl Door {
     /// One turn of the keeper: how many orders it hears, and answers.
     fn hear(&mut self) -> usize {
         let (orders, _) = self.control.turn();
-        for Order { from, request } in &orders {
-            assert!(matches!(request, Ok(Request::Stop { .. })), "{request:?}");
-            self.control.answer(*from, &Reply::Refused { why: "heard".to_owned() });
+        let mut heard = 0;
+        for Order { from, id, request, .. } in orders {
+            let refusal = request.map_or_else(
+                |refusal| refusal,
+                |request| {
+                    assert!(matches!(request.kind, RequestKind::Stop { .. }), "{request:?}");
+                    assert_eq!((request.id, request.generation), (7, Some(1)));
+                    heard += 1;
+                    Refusal::new(RefusalCode::Superseded, "heard")
+                },
+            );
+            self.control.answer(from, id, ReplyKind::Refused(refusal));
         }
         self.control.tidy();
-        orders.len()
+        heard
     }
 }
 
@@ -81,4 +92,86 @@ fn who_is_idle_makes_room() {
     door.control.deaf_until = None;
     assert_eq!(door.hear(), 1);
     drop((silent, late));
+}
+
+/// What a client was told, line by line.
+fn told(client: &mut UnixStream) -> Vec<serde_json::Value> {
+    client.set_nonblocking(true).expect("no waiting");
+    let mut text = Vec::new();
+    let _ = client.read_to_end(&mut text);
+    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
+}
+
+#[test]
+fn a_connection_begins_with_a_hello() {
+    let mut door = Door::open("hello");
+    let mut rude = door.client(b"{\"id\":7,\"type\":\"stop\"}\n{\"id\":8,\"type\":\"stop\"}\n");
+    let mut polite = door.client(HELLO);
+    let mut later = door.client(b"{\"type\":\"hello\",\"protocol\":3}\n");
+    assert_eq!(door.hear(), 0);
+    let (rude, polite, later) = (told(&mut rude), told(&mut polite), told(&mut later));
+    assert_eq!((rude.len(), &rude[0]["code"]), (1, &"no-hello".into()));
+    assert_eq!((polite.len(), &polite[0]["type"]), (1, &"hello".into()));
+    assert_eq!(polite[0]["can"][0], "stop");
+    assert_eq!((later.len(), &later[1]["code"]), (2, &"unsupported-protocol".into()));
+    // Who cannot be understood is let go.
+    assert_eq!(door.control.clients.len(), 1);
+}
+
+#[test]
+fn what_is_no_request_is_refused_by_its_id() {
+    let mut door = Door::open("strange");
+    let mut client = door.client(HELLO);
+    for line in [
+        &b"{\"id\":1,\"type\":\"dance\"}\n"[..],
+        b"{\"id\":2,\"type\":\"signal\",\"signal\":\"nope\"}\n",
+        b"{\"id\":3,\"type\":\"stop\",\"reason\":\"rebooted\"}\n",
+        b"{\"id\":4}\n",
+        b"stop\n",
+        b"{\"id\":7,\"generation\":1,\"type\":\"stop\",\"protocol\":2,\"by\":\"Ada\"}\n",
+    ] {
+        client.write_all(line).expect("said");
+    }
+    assert_eq!(door.hear(), 1, "an unknown field is ignored");
+    let told = told(&mut client);
+    let answers: Vec<_> = told[1..].iter().map(|it| (&it["id"], &it["code"])).collect();
+    let wanted = [
+        (1, "unknown-request"),
+        (2, "invalid-request"),
+        (3, "invalid-request"),
+        (4, "invalid-request"),
+        (0, "invalid-request"),
+        (7, "superseded"),
+    ];
+    assert_eq!(answers.len(), wanted.len(), "{told:?}");
+    for ((id, code), (wanted_id, wanted_code)) in answers.into_iter().zip(wanted) {
+        assert_eq!((id, code), (&wanted_id.into(), &wanted_code.into()));
+    }
+}
+
+/// A subscriber is owed the next sample, and goes only if all who are idle do not suffice.
+#[test]
+fn who_subscribes_makes_room_last() {
+    let mut door = Door::open("subscribers");
+    let subscriber = door.client(STOP);
+    assert_eq!(door.hear(), 1);
+    door.control.subscribe(0, 7);
+    let idle: Vec<UnixStream> = (1..MOST_CLIENTS).map(|_| door.client(STOP)).collect();
+    assert_eq!(door.hear(), idle.len());
+    let late = door.client(STOP);
+    door.control.deaf_until = None;
+    assert_eq!(door.hear(), 1);
+    assert!(door.control.has_subscribers());
+    drop((subscriber, idle, late));
+}
+
+/// An order that came in whole is obeyed even if its sender is gone; one without a hello is not.
+#[test]
+fn who_has_left_is_heard() {
+    let mut door = Door::open("left");
+    drop(door.client(STOP));
+    assert_eq!(door.hear(), 1);
+    drop(door.client(b"{\"id\":7,\"type\":\"stop\",\"generation\":1}\n"));
+    assert_eq!(door.hear(), 0);
 }

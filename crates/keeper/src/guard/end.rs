@@ -16,11 +16,11 @@ use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
     Fork, Held, LinuxCage, fork, has_children, hold, leave, now, null_over,
 };
+use fullstop_core::cage::CageKind;
 use fullstop_core::machine::{Input, Leader, Rest, State};
-use fullstop_core::report::{CageKind, Report, Verdict};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof, Reason};
-use fullstop_store::format::What;
+use fullstop_protocol::{EventKind, Report};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Guard<'_> {
         };
         let reason = self.state.reason().unwrap_or(Reason::Exited);
         let state = State::Ended { reason, leader: Leader::Gone(exit), proof };
-        Some(Outcome { state, error: None, named: Vec::new(), count: 0 })
+        Some(Outcome { state, kernel: None, error: None, named: Vec::new(), count: 0 })
     }
 
     /// The keeper is dead and the tree is ours: end it, at once.
@@ -68,7 +68,7 @@ impl Guard<'_> {
                 self.find_record_again();
                 if let Some(ledger) = &mut self.ledger {
                     ledger.reload();
-                    ledger.take_over(&engine.state);
+                    ledger.take_over(engine.notes.state(&engine.state));
                 }
             }
             engine.let_die();
@@ -88,13 +88,14 @@ impl Guard<'_> {
             ledger.steps(&engine.notes.steps[told..], &engine.state);
         }
         let report = engine.notes.report(self.assigned, &engine.state);
-        self.write_down(&report);
+        let report = self.write_down(report);
         self.notes.output = report.output;
         if self.assigned.loudness > Loudness::Quiet && engine.state.is_over() {
             say!("the keeper was killed; the run was ended in its place");
         }
         let outcome = Outcome {
             state: engine.state.clone(),
+            kernel: engine.notes.kernel,
             error: None,
             count: report.survivors.len(),
             named: report.survivors,
@@ -120,7 +121,7 @@ impl Guard<'_> {
         self.terminal = None;
         self.capture = None;
         if let Some(ledger) = &mut self.ledger {
-            ledger.take_over(&engine.state);
+            ledger.take_over(engine.notes.state(&engine.state));
         }
         while !engine.state.is_over() {
             let wait = engine.patience().map(timespec);
@@ -129,7 +130,7 @@ impl Guard<'_> {
             engine.tick();
         }
         let report = engine.notes.report(self.assigned, &engine.state);
-        self.write_down(&report);
+        self.write_down(report);
         leave(0)
     }
 
@@ -144,7 +145,7 @@ impl Guard<'_> {
             draining.saw(came.bytes, now());
             for (stream, why) in came.failed {
                 if let Some(ledger) = &mut self.ledger {
-                    ledger.event(What::LogFailed { stream, why });
+                    ledger.event(EventKind::LogFailed { stream, why });
                 }
             }
             if draining.is_over(capture, now()) {
@@ -177,13 +178,15 @@ impl Guard<'_> {
     }
 
     /// In place of a keeper that could not.
-    fn write_down(&mut self, report: &Report) {
+    fn write_down(&mut self, mut report: Report) -> Report {
         let unwritten = self.ledger.as_mut().and_then(|ledger| {
             ledger.reload();
-            ledger.report(self.assigned, report)
+            report.asked = report.asked.take().or_else(|| ledger.asker().cloned());
+            ledger.report(self.assigned, &report)
         });
-        self.warning = self.assigned.write_report(report, unwritten);
+        self.warning = self.assigned.write_report(&report, unwritten);
         self.reported = true;
+        report
     }
 
     /// Says what must be said, gives the terminal back.
@@ -206,21 +209,17 @@ impl Guard<'_> {
             }
             self.notes = notes;
             self.notes.error.clone_from(&error);
+            self.notes.kernel = outcome.kernel;
             if matches!(outcome.state, State::Released { .. }) {
                 self.notes.released.clone_from(&outcome.named);
             }
             let report = self.notes.report(self.assigned, &outcome.state);
-            self.write_down(&report);
+            self.write_down(report);
         }
         for why in error.into_iter().chain(self.warning.take()) {
             say!("{why}");
         }
-        let verdict = match &outcome.state {
-            State::Stuck { .. } => Verdict::Stuck,
-            State::Released { .. } => Verdict::Released,
-            _ => Verdict::Ended,
-        };
-        for line in name_living(verdict, outcome.count, &outcome.named) {
+        for line in name_living(&self.notes.state(&outcome.state), outcome.count, &outcome.named) {
             say!("{line}");
         }
         for line in name_unshown(&self.assigned.launch.id, &self.notes.output) {

@@ -1,6 +1,7 @@
 //! What the guard hears: signals for the command, asks to stop, job control.
 
 use super::{Guard, patience};
+use crate::asker;
 use crate::lifeline::ToKeeper;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{Heard, Held, group_of, now, own_group, own_session, stop_self_by};
@@ -58,7 +59,7 @@ impl Guard<'_> {
                     let terminal = self.came_from_terminal(heard);
                     self.asked.get_or_insert(heard.signal);
                     let ask = if terminal { Ask::Terminal } else { Ask::Signal };
-                    ToKeeper::Ask(ask(heard.signal))
+                    ToKeeper::Ask(ask(heard.signal), asker::of_sender(heard))
                 }
                 // An alarm that was set before we were executed is the command's.
                 Signal::ALRM => ToKeeper::Forward(heard.signal),
@@ -68,7 +69,7 @@ impl Guard<'_> {
                 other => ToKeeper::Forward(other),
             };
             // What else the terminal sends starts nothing.
-            if matches!(message, ToKeeper::Ask(Ask::Signal(_) | Ask::Terminal(Signal::HUP))) {
+            if matches!(message, ToKeeper::Ask(Ask::Signal(_) | Ask::Terminal(Signal::HUP), _)) {
                 self.expect_an_end();
             }
             self.unsent.push_back(message);

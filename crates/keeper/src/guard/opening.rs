@@ -4,7 +4,7 @@ use crate::assignment::{Assignment, Loudness};
 use crate::fresh_id::fresh_id;
 use crate::ledger::Ledger;
 use fullstop_cage::linux::Blueprint;
-use fullstop_protocol::Placement;
+use fullstop_protocol::{Placement, Timestamp};
 use fullstop_store::{Store, StoreError};
 
 /// How often another id is drawn. Once is a rare chance; more often is a fault of the disk.
@@ -14,7 +14,7 @@ const DRAWS: usize = 10;
 /// the foreground goes on without a record; one that nobody could find again does not begin.
 pub fn open_ledger(
     assigned: &mut Assignment,
-    started_at: u64,
+    started_at: Timestamp,
 ) -> Result<(Blueprint, Option<Ledger>), String> {
     // From the caller's directory: we shall leave that.
     if assigned.launch.state_dir.is_none() {
@@ -64,7 +64,7 @@ fn can_do_without(assigned: &Assignment) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstop_core::report::Wanted;
+    use fullstop_core::cage::CagePreference;
     use fullstop_protocol::{Launch, Spec};
 
     #[test]
@@ -72,20 +72,22 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("fullstop-opening-{}", std::process::id()));
         let store = Store::at(&dir).expect("a store");
         let mut assigned = Assignment {
-            spec: Spec { cage: Wanted::Tree, ..Spec::new(vec!["true".into()]) },
+            spec: Spec { cage: CagePreference::Tree, ..Spec::new(vec!["true".into()]) },
             launch: Launch::new(fresh_id(), Placement::Background),
             report: None,
             loudness: Loudness::Quiet,
         };
         assigned.set_state_dir(Some(dir.clone()));
         let taken = assigned.launch.id.clone();
-        let (_, first) = open_ledger(&mut assigned, 0).expect("a ledger");
+        let (_, first) = open_ledger(&mut assigned, Timestamp::default()).expect("a ledger");
         assert_eq!(assigned.launch.id, taken);
-        let (_, second) = open_ledger(&mut assigned, 0).expect("a ledger under another id");
+        let (_, second) =
+            open_ledger(&mut assigned, Timestamp::default()).expect("a ledger under another id");
         assert!(first.is_some() && second.is_some() && assigned.launch.id > taken);
         assert_eq!(store.all().expect("listed"), [taken, assigned.launch.id.clone()]);
         assigned.launch.generation = 2;
-        open_ledger(&mut assigned, 0).expect_err("a restart is of this very run");
+        open_ledger(&mut assigned, Timestamp::default())
+            .expect_err("a restart is of this very run");
         std::fs::remove_dir_all(&dir).expect("removed");
     }
 }

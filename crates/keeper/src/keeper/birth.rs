@@ -19,12 +19,11 @@ use fullstop_cage::linux::{
     close_all_but, leave, now, null_over, raise_descriptor_limit, secret,
 };
 use fullstop_cage::{Command, Source, cannot, plain};
+use fullstop_core::cage::CageKind;
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Input, State};
-use fullstop_core::report::CageKind;
 use fullstop_core::signal::Signal;
-use fullstop_protocol::{HostPolicy, Placement, Sealed, Stdin};
-use fullstop_store::Reply;
+use fullstop_protocol::{HostPolicy, Placement, ReplyKind, Sealed, Stdin};
 use rustix::fs::{Mode, OFlags, open};
 use std::ffi::CString;
 use std::io;
@@ -85,11 +84,11 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         Ok(made) => made,
         Err(why) => {
             let _ = ledger.map(Ledger::abandon);
-            control.tell_host(&Reply::Failed { status: FAILED, why: why.clone() });
+            control.tell_host(&ReplyKind::Failed { status: FAILED, message: why.clone() });
             control.drain();
             let state = State::Starting { born: false, clocks: Clocks::default() };
             let error = Some((FAILED, why));
-            let outcome = Outcome { state, error, named: Vec::new(), count: 0 };
+            let outcome = Outcome { state, kernel: None, error, named: Vec::new(), count: 0 };
             lifeline.send(&ToGuard::Outcome(outcome), None);
             leave(0)
         }
@@ -117,6 +116,8 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         end_wanted: false,
         idling,
         roll_at: None,
+        sample_at: None,
+        wrote_at: None,
         is_settled: false,
         early: Vec::new(),
         told: Told::default(),
@@ -270,8 +271,9 @@ impl Keeper<'_> {
     pub(super) fn write_identities(&mut self) {
         let leader = self.engine.cage.leader().map(Held::pid);
         let guard = self.guard.as_ref().map(Held::pid);
+        let cgroup = self.engine.cage.cgroup_inodes();
         if let Some(ledger) = &mut self.ledger {
-            ledger.identities(leader, guard);
+            ledger.identities(leader, guard, cgroup);
         }
     }
 

@@ -1,32 +1,28 @@
-//! What the keeper hears: orders, signals, its guard.
+//! What the keeper hears: requests, signals, its guard.
 
 use super::Keeper;
-use crate::capture::{Tty, Wish};
+use crate::asker;
+use crate::capture::{AttachRequest, Tty};
 use crate::control::Order;
 use crate::feed::Feed;
 use crate::lifeline::{Came, ToKeeper};
-use fullstop_core::machine::{Ask, Input};
+use fullstop_core::machine::{Ask, Input, State};
 use fullstop_core::signal::Signal;
-use fullstop_protocol::Text;
-use fullstop_store::format::Phase;
-use fullstop_store::{Reply, Request};
+use fullstop_protocol::{
+    Asker, Refusal, RefusalCode, ReplyKind, Request, RequestKind, Text, Timestamp,
+};
 use std::os::unix::ffi::OsStrExt as _;
 
 impl Keeper<'_> {
-    /// Every order is answered before anything is done about it.
+    /// Every request is answered before anything is done about it.
     pub(super) fn hear_orders(&mut self) {
-        let (orders, host_left) = self.control.turn();
-        for Order { from, request } in orders {
-            let reply = match &request {
-                Ok(request) => self.obey(request),
-                Err(why) => Reply::Refused { why: why.clone() },
-            };
-            self.control.answer(from, &reply);
-            if let (Ok(Request::Attach { size, view, owner, .. }), Reply::Accepted { .. }) =
-                (request, &reply)
-            {
-                self.attach(from, Wish { size, view, owner });
-            }
+        let (mut orders, mut host_left) = self.control.turn();
+        while !orders.is_empty() {
+            self.answer(orders);
+            // Behind a request to attach nothing is read until it is answered.
+            let left;
+            (orders, left) = self.control.turn();
+            host_left |= left;
         }
         self.control.tidy();
         self.engine.act();
@@ -39,52 +35,84 @@ impl Keeper<'_> {
         }
     }
 
-    fn obey(&mut self, request: &Request) -> Reply {
-        let own = self.assigned.launch.generation;
-        if let Some(other) = request.generation().filter(|&generation| generation != own) {
-            let why = format!("generation {other} is gone; this is generation {own}");
-            return Reply::Refused { why };
-        }
-        let done = match request {
-            Request::Stop { reason, signal, .. } => {
-                let ask = signal.map_or(Ask::Order(*reason), Ask::Signal);
-                self.engine.hear(Input::Ask(ask));
-                self.hurry();
-                Ok(())
+    fn answer(&mut self, orders: Vec<Order>) {
+        for order in orders {
+            let Order { from, id, request, .. } = &order;
+            let done = match request {
+                Ok(request) => self.obey(&order, request),
+                Err(refusal) => Err(refusal.clone()),
+            };
+            let is_accepted = done.is_ok();
+            self.control.answer(*from, *id, done.unwrap_or_else(ReplyKind::Refused));
+            match request.as_ref().map(|request| &request.kind) {
+                Ok(&RequestKind::Attach { size, view, owner }) if is_accepted => {
+                    self.attach(*from, AttachRequest { size, view, owner });
+                }
+                Ok(RequestKind::Subscribe) if is_accepted => self.subscribe(*from, *id),
+                _ => {}
             }
-            Request::Kill { .. } => {
-                self.engine.hear(Input::Kill);
-                self.cut_drain();
-                Ok(())
-            }
-            Request::Signal { signal, .. } => {
-                self.forward(*signal);
-                Ok(())
-            }
-            Request::Send { text, .. } => self.send(text),
-            Request::CloseStdin { .. } => self.input().map(Feed::close),
-            Request::Attach { .. } => match self.tty() {
-                Some(tty) if tty.windows.has_room() => Ok(()),
-                Some(_) => Err("it has too many windows already".to_owned()),
-                None => Err("it has no terminal of its own (fullstop run --pty)".to_owned()),
-            },
-            Request::Stay { .. } => {
-                self.outlives_host = true;
-                self.hosts.clear();
-                Ok(())
-            }
-        };
-        match done {
-            Ok(()) => self.accepted(),
-            Err(why) => Reply::Refused { why },
         }
     }
 
-    pub(super) fn accepted(&mut self) -> Reply {
-        Reply::Accepted {
-            id: self.assigned.launch.id.clone(),
+    fn obey(&mut self, order: &Order, request: &Request) -> Result<ReplyKind, Refusal> {
+        let own = self.assigned.launch.generation;
+        if let Some(other) = request.generation.filter(|&generation| generation != own) {
+            let message = format!("generation {other} is gone; this is generation {own}");
+            return Err(Refusal::new(RefusalCode::Superseded, message));
+        }
+        match &request.kind {
+            RequestKind::Stop { reason, signal } => {
+                let ask = signal.map_or(Ask::Order((*reason).into()), Ask::Signal);
+                self.note_asker(|| Some(asker_of(order, request)));
+                self.engine.hear(Input::Ask(ask));
+                self.hurry();
+            }
+            RequestKind::Kill => {
+                self.note_asker(|| Some(asker_of(order, request)));
+                self.engine.hear(Input::Kill);
+                self.cut_drain();
+            }
+            RequestKind::Signal { signal } => self.forward(*signal),
+            RequestKind::Input { text } => self.send(text)?,
+            RequestKind::CloseStdin => self.input()?.close(),
+            RequestKind::Resize { size } => {
+                let size = *size;
+                self.tty().ok_or_else(no_terminal)?.resize(size);
+            }
+            RequestKind::Attach { .. } => {
+                if !self.tty().ok_or_else(no_terminal)?.windows.has_room() {
+                    let message = "it has too many windows already";
+                    return Err(Refusal::new(RefusalCode::TooManyWindows, message));
+                }
+            }
+            RequestKind::Stay => {
+                if !order.is_host {
+                    let message = "only the program that the run belongs to may let it stay";
+                    return Err(Refusal::new(RefusalCode::NotHost, message));
+                }
+                self.outlives_host = true;
+                self.hosts.clear();
+            }
+            RequestKind::Census => return Ok(ReplyKind::Census(self.take_census())),
+            RequestKind::Subscribe => {}
+        }
+        Ok(self.accepted())
+    }
+
+    pub(super) fn accepted(&mut self) -> ReplyKind {
+        ReplyKind::Accepted {
+            run: self.assigned.launch.id.clone(),
             generation: self.assigned.launch.generation,
-            phase: Phase::of(&self.engine.state),
+            state: self.engine.notes.state(&self.engine.state),
+            at: Timestamp::now(),
+        }
+    }
+
+    /// Remembers who was the first to ask for the end.
+    fn note_asker(&mut self, asker: impl FnOnce() -> Option<Asker>) {
+        let is_asked = !matches!(self.engine.state, State::Starting { .. } | State::Running { .. });
+        if !is_asked && self.engine.notes.asked.is_none() {
+            self.engine.notes.asked = asker();
         }
     }
 
@@ -101,29 +129,35 @@ impl Keeper<'_> {
     }
 
     /// The command's input, if it is ours to give.
-    fn input(&mut self) -> Result<&mut Feed, String> {
+    fn input(&mut self) -> Result<&mut Feed, Refusal> {
         match &mut self.engine.feed {
-            None => Err("its stdin is not ours to write (--stdin pipe, or --pty)".to_owned()),
-            Some(feed) if feed.is_closed() => Err("its stdin is closed".to_owned()),
+            None => {
+                let message = "its stdin is not ours to write";
+                Err(Refusal::new(RefusalCode::NoStdin, message).with_hint("--stdin pipe, or --pty"))
+            }
+            Some(feed) if feed.is_closed() => {
+                Err(Refusal::new(RefusalCode::StdinClosed, "its stdin is closed"))
+            }
             Some(feed) => Ok(feed),
         }
     }
 
     /// All of it or nothing: a command that does not read is not waited for.
-    fn send(&mut self, text: &Text) -> Result<(), String> {
+    fn send(&mut self, text: &Text) -> Result<(), Refusal> {
         let bytes = text.0.as_bytes();
         let feed = self.input()?;
         if bytes.len() > feed.room() {
-            return Err(fullstop_store::FULL.to_owned());
+            let message = "the command does not read its input";
+            return Err(Refusal::new(RefusalCode::InputFull, message));
         }
         feed.input(bytes);
         Ok(())
     }
 
-    fn attach(&mut self, from: usize, wish: Wish) {
+    fn attach(&mut self, from: usize, request: AttachRequest) {
         let handed = self.control.hand_over(from);
         if let (Some(handed), Some(tty)) = (handed, self.tty()) {
-            tty.attach(handed, wish);
+            tty.attach(handed, request);
         }
     }
 
@@ -131,6 +165,7 @@ impl Keeper<'_> {
     pub(super) fn hear_signals(&mut self) {
         while let Some(heard) = self.signals.next() {
             if heard.signal != Signal::CHLD {
+                self.note_asker(|| asker::of_sender(heard));
                 self.engine.tell(Input::Ask(Ask::Plain));
                 self.hurry();
             }
@@ -141,8 +176,13 @@ impl Keeper<'_> {
         while let Some(lifeline) = &self.lifeline {
             match lifeline.receive() {
                 Came::Nothing => return,
-                Came::Message(ToKeeper::Ask(ask), _) => {
+                Came::Message(ToKeeper::Ask(ask, asker), _) => {
+                    // What a command makes of its own terminal's keys asks us for nothing.
+                    let before = self.engine.state.reason();
                     self.engine.tell(Input::Ask(ask));
+                    if before.is_none() && self.engine.state.reason().is_some() {
+                        self.engine.notes.asked = asker;
+                    }
                     self.hurry();
                 }
                 Came::Message(ToKeeper::Forward(signal), _) => {
@@ -159,4 +199,13 @@ impl Keeper<'_> {
             }
         }
     }
+}
+
+fn no_terminal() -> Refusal {
+    let message = "it has no terminal of its own";
+    Refusal::new(RefusalCode::NoTerminal, message).with_hint("fullstop run --pty")
+}
+
+fn asker_of(order: &Order, request: &Request) -> Asker {
+    asker::of_client(order.peer, request.by.as_deref())
 }

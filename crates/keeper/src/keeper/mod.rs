@@ -5,6 +5,7 @@ mod birth;
 mod hearing;
 mod output;
 mod restoring;
+mod sampling;
 mod telling;
 
 pub use birth::{Inheritance, keep};
@@ -20,10 +21,11 @@ use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Lifeline};
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{Held, LinuxCage, Signals, leave, now};
+use fullstop_core::cage::CageKind;
 use fullstop_core::machine::{Input, State};
-use fullstop_core::report::CageKind;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
+use fullstop_protocol::Timestamp;
 use output::Idling;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -58,6 +60,10 @@ struct Keeper<'a> {
     idling: Option<Idling>,
     /// When it is next written down how it stands.
     roll_at: Option<Moment>,
+    /// When the subscribers are told next, if there are any.
+    sample_at: Option<Moment>,
+    /// When the command last wrote something, if its output is captured.
+    wrote_at: Option<Timestamp>,
     is_settled: bool,
     /// Signals for a command that is not born yet.
     early: Vec<Signal>,
@@ -116,6 +122,7 @@ impl Keeper<'_> {
                 return;
             }
             self.write_state_and_tell_host(&news);
+            self.sample();
             self.settle();
         }
     }
@@ -195,6 +202,7 @@ impl Keeper<'_> {
             engine,
             progress,
             roll,
+            self.until_sample(),
             self.ledger.as_ref().map(Ledger::patience),
             drain,
             self.control.patience(),

@@ -8,7 +8,7 @@ use fullstop_cage::Cage as _;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::Input;
 use fullstop_core::words::{Moment, Reason};
-use fullstop_store::format::What;
+use fullstop_protocol::{EventKind, Timestamp};
 use std::time::Duration;
 
 /// How often the use of the processor is looked at, as a part of the patience.
@@ -62,6 +62,7 @@ impl Keeper<'_> {
             }
         }
         if came.bytes > 0 {
+            self.wrote_at = Some(Timestamp::now());
             self.engine.tell(Input::Output);
         }
         if let Some(draining) = &mut self.draining {
@@ -79,7 +80,7 @@ impl Keeper<'_> {
         }
         for (stream, why) in came.failed {
             if let Some(ledger) = &mut self.ledger {
-                ledger.event(What::LogFailed { stream, why });
+                ledger.event(EventKind::LogFailed { stream, why });
                 ledger.write();
             }
         }

@@ -8,10 +8,8 @@ use crate::lifeline::{MEMBERS_AT_ONCE, Outcome, ToGuard};
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::State;
-use fullstop_core::report::Report;
 use fullstop_core::signal::Signal;
-use fullstop_store::format::What;
-use fullstop_store::{Frame, Reply};
+use fullstop_protocol::{EventKind, Frame, ReplyKind, Report};
 use rustix::event::poll;
 use std::time::Duration;
 
@@ -55,8 +53,9 @@ impl Keeper<'_> {
         if let Some(ledger) = &mut self.ledger {
             // The end itself tells of a leader that was the last.
             if let Some(exit) = news.exit.filter(|_| !self.engine.state.is_over()) {
-                ledger.event(What::LeaderExited { exit });
+                ledger.event(EventKind::LeaderExited { exit });
             }
+            ledger.asked(self.engine.notes.asked.as_ref());
             ledger.steps(&self.engine.notes.steps[self.told.steps..], &self.engine.state);
         }
         self.told.steps = self.engine.notes.steps.len();
@@ -68,11 +67,11 @@ impl Keeper<'_> {
     /// host.
     pub(super) fn write_state_and_tell_host(&mut self, news: &News) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.state(&self.engine.state);
+            ledger.state(&self.engine.state, &self.engine.notes);
         }
         if news.born && self.control.has_host() {
-            let reply = self.accepted();
-            self.control.tell_host(&reply);
+            let accepted = self.accepted();
+            self.control.tell_host(&accepted);
         }
     }
 
@@ -80,7 +79,7 @@ impl Keeper<'_> {
     pub(super) fn answer_host(&mut self) {
         if self.control.has_host() {
             let answer = match &self.engine.failure {
-                Some((status, why)) => Reply::Failed { status: *status, why: why.clone() },
+                Some((status, why)) => ReplyKind::Failed { status: *status, message: why.clone() },
                 None => self.accepted(),
             };
             self.control.tell_host(&answer);
@@ -129,6 +128,7 @@ impl Keeper<'_> {
         let named = if stuck { &notes.survivors } else { &notes.released };
         let outcome = Outcome {
             state: state.clone(),
+            kernel: notes.kernel,
             error: self.engine.failure.clone(),
             named: named.iter().take(NAMED).cloned().collect(),
             count: named.len(),

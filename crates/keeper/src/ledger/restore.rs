@@ -13,7 +13,8 @@ use crate::assignment::Assignment;
 use crate::capture::Capture;
 use fullstop_cage::linux::now;
 use fullstop_core::words::{Moment, Stream};
-use fullstop_store::format::{Event, SpecFile, What};
+use fullstop_protocol::EventKind;
+use fullstop_store::format::SpecFile;
 use fullstop_store::{Name, Result, StoreError};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -141,9 +142,8 @@ impl Ledger {
     /// It comes before what is still to be told: an end is the last event.
     fn tell_restored(&mut self, names: &[Name], lost: Vec<String>) {
         let restored = names.iter().map(|name| name.word().to_owned()).collect();
-        let (id, generation) = (self.record.id.clone(), self.record.generation);
-        let what = What::Restored { restored, lost };
-        self.events.insert(0, Event { at: super::unix_ms(), id, generation, what });
+        let event = self.unnumbered(EventKind::Restored { restored, lost });
+        self.events.insert(0, event);
         self.write();
     }
 
@@ -151,7 +151,7 @@ impl Ledger {
     fn spec_again(&self, assigned: &Assignment) -> SpecFile {
         let mut file = super::spec_file(assigned, self.record.started_at);
         file.cgroup.clone_from(&self.record.cgroup);
-        file.kin.clone_from(&self.record.kin);
+        file.ancestry.clone_from(&self.record.ancestry);
         file.lock = self.run.lock_inode();
         file
     }
@@ -170,8 +170,8 @@ impl Ledger {
         if self.run.read_spec().is_err() {
             let _ = self.run.rewrite_spec(&self.spec_again(assigned));
             let lost = if self.run.has_events() { Vec::new() } else { vec!["events".to_owned()] };
-            let what = What::Restored { restored: vec![Name::Lock.word().to_owned()], lost };
-            self.event(what);
+            let restored = vec![Name::Lock.word().to_owned()];
+            self.event(EventKind::Restored { restored, lost });
         }
         let _ = self.run.list_again();
     }

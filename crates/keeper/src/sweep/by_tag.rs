@@ -9,9 +9,10 @@
 use super::{Found, Mode, NAP, passing};
 use crate::name::{GUARD, KEEPER};
 use fullstop_cage::linux::{Clues, Marked, Remains, inside, now, probe, titled_founders};
+use fullstop_core::cage::CageKind;
 use fullstop_core::id::Id;
-use fullstop_core::report::{CageKind, Report, VERSION as REPORT_VERSION, Verdict};
 use fullstop_core::words::{Proof, Reason};
+use fullstop_protocol::{REPORT_VERSION, Report, RunState, Timestamp};
 use fullstop_store::{Store, Tag};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -90,20 +91,22 @@ fn unread_report(id: &Id) -> Report {
         name: None,
         generation: 1,
         command: Vec::new(),
-        cage: CageKind::Cgroup,
-        state: Verdict::Ended,
-        reason: Reason::KeeperDied,
+        cage: CageKind::Cgroup.into(),
+        state: RunState::Ended { reason: Reason::KeeperDied.into() },
+        at: Timestamp::now(),
+        asked: None,
         exit: None,
         steps: Vec::new(),
         leftovers: Vec::new(),
         survivors: Vec::new(),
         released: Vec::new(),
-        proof: Some(Proof::CgroupEmpty),
+        proof: Some(Proof::CgroupEmpty.into()),
+        kernel: None,
         output: Vec::new(),
         drained: None,
         holders: Vec::new(),
         error: Some("its record was gone; a sweep ended the run by its cgroup".to_owned()),
-        started_at: 0,
+        started_at: Timestamp::default(),
         elapsed_ms: 0,
     }
 }

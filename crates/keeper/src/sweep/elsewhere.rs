@@ -10,8 +10,9 @@ use super::{living_cgroup, own_cgroup, read_record_or_spec};
 use fullstop_cage::linux::probe::is_populated;
 use fullstop_cage::linux::{Clues, Remains};
 use fullstop_core::id::Id;
-use fullstop_store::format::RecordFile;
-use fullstop_store::{RunDir, Standing, Store, StoreError, Whereabouts, World};
+use fullstop_protocol::{Record, Whereabouts, World};
+use fullstop_store::format::SpecFile;
+use fullstop_store::{RunDir, Standing, Store, StoreError, world};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -32,14 +33,14 @@ impl Elsewhere {
     pub fn look(store: &Store, id: &Id) -> Option<Elsewhere> {
         let record = match store.last_record(id) {
             Err(StoreError::Newer { .. }) => return None,
-            Err(_) => RecordFile::first(store.spec(id).ok()?),
+            Err(_) => SpecFile::first_record(store.spec(id).ok()?),
             Ok(record) => record,
         };
         Elsewhere::of(store, id, &record)
     }
 
-    fn of(store: &Store, id: &Id, record: &RecordFile) -> Option<Elsewhere> {
-        let whereabouts = record.world.whereabouts();
+    fn of(store: &Store, id: &Id, record: &Record) -> Option<Elsewhere> {
+        let whereabouts = world::whereabouts(&record.world);
         if record.id != *id || record.state.is_over() || !whereabouts.is_elsewhere() {
             return None;
         }
@@ -52,7 +53,7 @@ impl Elsewhere {
     /// Whether its cgroup may prove its end. The same path means the same cgroup only if
     /// the record names this machine.
     pub(super) fn may_be_proven(&self) -> bool {
-        self.cgroup.is_some() && self.world.machine == World::here().machine
+        self.cgroup.is_some() && self.world.machine == world::here().machine
     }
 
     /// Whether a sweep would prove that it has ended: its cgroup is empty.
@@ -122,14 +123,14 @@ pub fn is_forgettable(store: &Store, id: &Id) -> Result<Whereabouts, ForgetError
 fn check(
     store: &Store,
     id: &Id,
-    act: impl FnOnce(RunDir, &RecordFile) -> fullstop_store::Result<()>,
+    act: impl FnOnce(RunDir, &Record) -> fullstop_store::Result<()>,
 ) -> Result<Whereabouts, ForgetError> {
     let Some(run) = store.take_over(id)? else {
         let is_over = store.standing(id)? == Standing::Over;
         return Err(if is_over { ForgetError::Over } else { ForgetError::Live });
     };
     let record = read_record_or_spec(&run)?;
-    let whereabouts = record.world.whereabouts();
+    let whereabouts = world::whereabouts(&record.world);
     if record.state.is_over() {
         return Err(ForgetError::Over);
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A name that at most one live run of this user may hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Key {
     pub name: String,
     #[serde(default)]
@@ -13,6 +14,7 @@ pub struct Key {
 
 /// What a start does if its key is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum IfBusy {
     #[default]
@@ -25,6 +27,7 @@ pub enum IfBusy {
 
 /// Whose rights the command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct User {
     pub uid: u32,
     pub gid: u32,
@@ -32,6 +35,7 @@ pub struct User {
 
 /// A resource that `setrlimit` bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
     AddressSpace,
@@ -47,6 +51,7 @@ pub enum Resource {
 
 /// What the whole run may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,

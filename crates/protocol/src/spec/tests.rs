@@ -16,7 +16,7 @@ fn full() -> Spec {
         ladder: "int@leader:5s,kill".parse().expect("a ladder"),
         on_exit: OnExit::Wait,
         on_host_exit: Some(HostPolicy::Ignore),
-        cage: Wanted::Tree,
+        cage: CagePreference::Tree,
         timeout: Some(Duration::from_millis(1500)),
         no_output_timeout: Some(Duration::from_secs(2)),
         idle_timeout: Some(Duration::from_secs(3)),

@@ -1,11 +1,16 @@
 //! What version 1 wrote, and what it means now.
 
-use super::{Format as _, Kin};
-use crate::world::World;
+mod event;
+mod record;
+
+pub use event::Event;
+pub use record::RecordFile;
+
+use super::Format as _;
+use fullstop_core::cage::CagePreference;
 use fullstop_core::id::Id;
 use fullstop_core::machine::Plan;
-use fullstop_core::report::Wanted;
-use fullstop_protocol::{Drain, Output, SecretFile, Spec, Stdin, Text};
+use fullstop_protocol::{Ancestry, Drain, Output, SecretFile, Spec, Stdin, Text, Timestamp, World};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,10 +28,10 @@ pub struct SpecFile {
     env: Vec<(Text, Text)>,
     cwd: Option<Text>,
     plan: Plan,
-    cage: Wanted,
+    cage: CagePreference,
     cgroup: Option<PathBuf>,
     #[serde(default)]
-    kin: Option<Kin>,
+    kin: Option<Ancestry>,
     #[serde(default)]
     lock: Option<u64>,
     world: World,
@@ -66,10 +71,11 @@ impl From<SpecFile> for super::SpecFile {
             id: file.id,
             generation: file.generation,
             cgroup: file.cgroup,
-            kin: file.kin,
+            ancestry: file.kin,
+            host: None,
             lock: file.lock,
             world: file.world,
-            started_at: file.started_at,
+            started_at: Timestamp::from_unix_ms(file.started_at),
             unknown: None,
             spec: Spec {
                 env: file.env,

@@ -5,8 +5,8 @@ use super::parts::{self, Part, data_name, index_name};
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::rundir::{RunDir, is_at};
-use fullstop_core::report::Captured;
 use fullstop_core::words::Stream;
+use fullstop_protocol::CapturedStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ioctl_fionread};
@@ -242,12 +242,12 @@ impl Log {
     }
 
     /// What became of the stream in this generation.
-    pub fn captured(&self) -> Captured {
+    pub fn captured(&self) -> CapturedStream {
         let bytes = self.end.saturating_sub(self.born) + self.lost;
         let kept: u64 = self.parts.iter().map(|part| part.behind(self.born)).sum();
         let cut = bytes.saturating_sub(kept);
         let (stream, failure) = (self.stream, self.failure.clone());
-        Captured { stream, bytes, cut, failure, unshown: 0, refusal: None }
+        CapturedStream { stream, bytes, cut, failure, unshown: 0, refusal: None }
     }
 
     /// Why logging ended, once.

@@ -4,8 +4,9 @@ use super::MEMBERS;
 use super::slot::{self, Header, SLOT, Seed, Slot};
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::RecordFile;
+
 use fullstop_core::identity::Identity;
+use fullstop_protocol::Record;
 use rustix::fs::OFlags;
 use std::fmt;
 use std::io::{self, Read as _};
@@ -73,7 +74,7 @@ impl fmt::Display for LostMembers {
 }
 
 /// Reads who is known, by the record and by the file beside it.
-pub(crate) fn read(dir: &Dir, record: &RecordFile) -> KnownMembers {
+pub(crate) fn read(dir: &Dir, record: &Record) -> KnownMembers {
     let mut known = KnownMembers::default();
     known.identities.extend(record.leader);
     // Records of before had the members in them.
@@ -94,11 +95,7 @@ pub(crate) fn read(dir: &Dir, record: &RecordFile) -> KnownMembers {
     known
 }
 
-fn read_file(
-    dir: &Dir,
-    record: &RecordFile,
-    known: &mut Vec<Identity>,
-) -> Result<Option<LostMembers>> {
+fn read_file(dir: &Dir, record: &Record, known: &mut Vec<Identity>) -> Result<Option<LostMembers>> {
     let why = |error: io::Error| StoreError::io("read", &dir.path.join(MEMBERS), error);
     let mut file = match dir.open_file(MEMBERS, OFlags::RDONLY) {
         Err(error) if error.is_missing() => return Ok(Some(LostMembers::Missing)),

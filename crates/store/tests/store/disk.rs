@@ -3,7 +3,7 @@
 use crate::kit::{Home, begin, event, id, names, record, spec};
 use crate::stage;
 use fullstop_core::words::Reason;
-use fullstop_store::format::{Phase, RecordFile};
+use fullstop_protocol::{Record, RunState};
 use fullstop_store::{Standing, Store, StoreError};
 use std::fs::File;
 use std::io::Write as _;
@@ -53,10 +53,10 @@ fn a_full_disk_damages_nothing() {
     let second = store.create(&id(2)).expect("a run directory");
     let before = names(&store, &format!("runs/{}", id(1)));
     fill(&dir);
-    let mut late = record(&id(1), Phase::Ended { reason: Reason::Exited });
+    let mut late = record(&id(1), RunState::Ended { reason: Reason::Exited.into() });
     late.command = vec!["x".repeat(10_000)];
     is_full(run.write_record(&late));
-    assert_eq!(store.record(&id(1)).expect("the old one"), record(&id(1), Phase::Running));
+    assert_eq!(store.record(&id(1)).expect("the old one"), record(&id(1), RunState::Running));
     assert_eq!(names(&store, &format!("runs/{}", id(1))), before);
     // One whose spec cannot be written never begins.
     is_full(second.write_spec(&spec(&id(2), None)));
@@ -66,13 +66,16 @@ fn a_full_disk_damages_nothing() {
 }
 
 /// A record with a report about so many who were left behind.
-fn last_words(leftovers: usize) -> RecordFile {
-    let text = include_str!("../fixtures/v1/record-ended.json");
-    let told: RecordFile = serde_json::from_str(text).expect("a fixture");
+fn last_words(leftovers: usize) -> Record {
+    let text = include_str!("../fixtures/v2/record-ended.json");
+    let told: Record = serde_json::from_str(text).expect("a fixture");
     let mut report = told.report.expect("a report");
     let member = report.leftovers.first().or(report.survivors.first()).cloned();
     report.leftovers = vec![member.expect("somebody"); leftovers];
-    RecordFile { report: Some(report), ..record(&id(1), Phase::Ended { reason: Reason::Exited }) }
+    Record {
+        report: Some(report),
+        ..record(&id(1), RunState::Ended { reason: Reason::Exited.into() })
+    }
 }
 
 /// What was taken at the birth is enough for the end, and for a crowd that nobody could
@@ -86,7 +89,7 @@ fn the_last_record_has_its_room() {
     let store = Store::at(&dir).expect("a store");
     for leftovers in [1, 5000] {
         let mut run = begin(&store, &id(1), None);
-        run.take_room(&record(&id(1), Phase::Starting)).expect("room");
+        run.take_room(&record(&id(1), RunState::Starting)).expect("room");
         let ballast = fill(&dir);
         run.append(&[event(&id(1), 7)]).expect("the last event");
         run.write_record(&last_words(leftovers)).expect("the last record");
@@ -109,7 +112,7 @@ fn the_last_record_has_its_room() {
     // Where there is none, it is not taken, and nothing is left of the try.
     let run = begin(&store, &id(1), None);
     fill(&dir);
-    is_full(run.take_room(&record(&id(1), Phase::Starting)));
+    is_full(run.take_room(&record(&id(1), RunState::Starting)));
     assert!(!names(&store, &format!("runs/{}", id(1))).contains(&"record.room".to_owned()));
 }
 
@@ -152,7 +155,7 @@ fn events_are_there_once_when_there_is_room_again() {
     run.append(&more).expect("events");
     let (events, _) = store.events(&id(1), 0).expect("read");
     assert_eq!(
-        events.iter().map(|event| event.at).collect::<Vec<_>>(),
+        events.iter().map(|event| event.at.unix_ms()).collect::<Vec<_>>(),
         (0..200).collect::<Vec<_>>()
     );
 }

@@ -3,8 +3,8 @@
 use crate::kit::{Home, begin, event, id};
 use std::io::Write as _;
 
-fn at(events: &[fullstop_store::format::Event]) -> Vec<u64> {
-    events.iter().map(|event| event.at).collect()
+fn at(events: &[fullstop_protocol::Event]) -> Vec<u64> {
+    events.iter().map(|event| event.at.unix_ms()).collect()
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! What earlier versions have written still loads, with everything that stands in it.
 
 use crate::kit::{Home, begin, id};
+use fullstop_core::cage::{CageKind, CagePreference, Member};
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
-use fullstop_core::report::{CageKind, Member, Taken, Verdict, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
-use fullstop_protocol::{Fit, SecretFile, Size, SpecError, Stdin, Text};
+use fullstop_core::words::{Exit, OnExit, Proof, Reason};
+use fullstop_protocol::{
+    Event, EventKind, Fit, Record, RunState, SecretFile, Size, SpecError, Stdin, StepRecord, Text,
+    Timestamp,
+};
 use fullstop_store::StoreError;
-use fullstop_store::format::{Event, Phase, What};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -21,6 +23,10 @@ const STOPPING: &str = include_str!("../fixtures/v1/record-stopping.json");
 const ENDED: &str = include_str!("../fixtures/v1/record-ended.json");
 const MEMBERS: &[u8] = include_bytes!("../fixtures/v1/members");
 const EVENTS: &str = include_str!("../fixtures/v1/events.jsonl");
+const RUNNING_V2: &str = include_str!("../fixtures/v2/record-running.json");
+const STOPPING_V2: &str = include_str!("../fixtures/v2/record-stopping.json");
+const ENDED_V2: &str = include_str!("../fixtures/v2/record-ended.json");
+const EVENTS_V2: &str = include_str!("../fixtures/v2/events.jsonl");
 
 /// A run with these words in one of its files.
 fn with(file: &str, text: &[u8]) -> Home {
@@ -70,7 +76,7 @@ fn a_spec() {
     assert!(file.cgroup.as_ref().is_some_and(|path| path.ends_with("fullstop-0r3v8x2k7m4pq")));
     assert_eq!(file.world.machine, "0123456789abcdef0123456789abcdef");
     assert_eq!(file.world.pid_namespace, 4_026_531_836);
-    assert_eq!(file.started_at, 1_790_000_000_123);
+    assert_eq!(file.started_at, Timestamp::from_unix_ms(1_790_000_000_123));
     let spec = &file.spec;
     assert_eq!(spec.name.as_deref(), Some("research"));
     assert_eq!(spec.group.as_deref(), Some("plan/research"));
@@ -82,7 +88,7 @@ fn a_spec() {
     assert_eq!(spec.ladder.to_string(), "int@leader:3s,term@tree:2s,kill");
     assert_eq!(spec.on_exit, OnExit::Wait);
     assert_eq!(spec.timeout, Some(Duration::from_millis(3_600_500)));
-    assert_eq!((spec.cage, spec.stdin.clone()), (Wanted::Auto, Stdin::Inherit));
+    assert_eq!((spec.cage, spec.stdin.clone()), (CagePreference::Auto, Stdin::Inherit));
     let now = with("spec.json", SPEC_V2.as_bytes()).spec(&id(1)).expect("loads");
     assert_eq!(now, file);
     same(&now, SPEC_V2);
@@ -116,18 +122,47 @@ fn a_spec_of_which_something_is_not_known() {
     assert_eq!(error, SpecError::Unsupported { field: "memory_max".to_owned() });
 }
 
+fn loaded(text: &str) -> Record {
+    with("record.json", text.as_bytes()).record(&id(1)).expect("loads")
+}
+
+/// What version 2 has added says nothing of a run that version 1 has written.
+fn as_version_1(record: Record) -> Record {
+    Record {
+        version: 1,
+        labels: fullstop_protocol::Labels::default(),
+        events: 0,
+        asked: None,
+        host: None,
+        cgroup_inode: None,
+        cgroup_parent_inode: None,
+        has_members_file: false,
+        lock: None,
+        world: fullstop_protocol::World { time_namespace: None, ..record.world },
+        ..record
+    }
+}
+
+/// The same runs, as version 1 and as version 2 have written them.
 #[test]
 fn a_running_record() {
-    let record = with("record.json", RUNNING.as_bytes()).record(&id(1)).expect("loads");
-    same(&record, RUNNING);
-    assert_eq!((record.state, record.cage), (Phase::Running, CageKind::Tree));
-    let kin = record.kin.expect("kin");
-    assert_eq!(kin.guard, Identity { pid: 4100, start_ticks: 880_000, inode: Some(90_001) });
-    assert_eq!(kin.line[1], Identity { pid: 1, start_ticks: 3, inode: None });
-    assert_eq!(kin.place.as_deref(), Some("/user.slice/user-1000.slice/session-3.scope"));
-    assert_eq!(record.keeper.map(|keeper| keeper.pid), Some(4101));
-    assert_eq!(record.leader.map(|leader| leader.pid), Some(4102));
-    assert_eq!(record.census.len(), 2);
+    let (before, record) = (loaded(RUNNING), loaded(RUNNING_V2));
+    same(&record, RUNNING_V2);
+    assert_eq!((record.events, record.has_members_file), (7, true));
+    assert_eq!(record.labels.get("app"), Some("my-app"));
+    assert_eq!(record.host.as_ref().and_then(|host| host.app.as_deref()), Some("my-app"));
+    assert_eq!(record.world.time_namespace, Some(4_026_531_834));
+    // Version 1 did not say since when, and held the members itself.
+    let (at, census) = (before.at, before.census.clone());
+    assert_eq!(before, Record { at, census, ..as_version_1(record) });
+    assert_eq!((&before.state, &before.cage), (&RunState::Running, &CageKind::Tree.into()));
+    let ancestry = before.ancestry.expect("an ancestry");
+    assert_eq!(ancestry.guard, Identity { pid: 4100, start_ticks: 880_000, inode: Some(90_001) });
+    assert_eq!(ancestry.line[1], Identity { pid: 1, start_ticks: 3, inode: None });
+    assert_eq!(ancestry.place.as_deref(), Some("/user.slice/user-1000.slice/session-3.scope"));
+    assert_eq!(before.keeper.map(|keeper| keeper.pid), Some(4101));
+    assert_eq!(before.leader.map(|leader| leader.pid), Some(4102));
+    assert_eq!(before.census.len(), 2);
 }
 
 #[test]
@@ -147,45 +182,70 @@ fn the_members_beside_a_record() {
 
 #[test]
 fn a_stopping_record() {
-    let record = with("record.json", STOPPING.as_bytes()).record(&id(1)).expect("loads");
-    same(&record, STOPPING);
-    let until = Moment::at(Duration::from_millis(9_001_250));
-    let step = "term@tree".to_owned();
-    assert_eq!(record.state, Phase::Stopping { reason: Reason::GroupClosed, step, until });
+    let (before, record) = (loaded(STOPPING), loaded(STOPPING_V2));
+    same(&record, STOPPING_V2);
+    let (reason, step) = (Reason::GroupClosed.into(), "term@tree".to_owned());
+    let left = Duration::from_millis(2100);
+    assert_eq!(record.state, RunState::Stopping { reason, step, left, alive: Some(4) });
+    assert_eq!(record.asked.and_then(|asker| asker.by).as_deref(), Some("Ada"));
+    // When its step ends was a moment of another boot's clock.
+    let is_same = |state: &RunState| {
+        matches!(state, RunState::Stopping { reason, step, alive: None, .. }
+        if *reason == Reason::GroupClosed && step == "term@tree")
+    };
+    assert!(is_same(&before.state), "{before:?}");
 }
 
 #[test]
 fn an_ended_record() {
-    let record = with("record.json", ENDED.as_bytes()).record(&id(1)).expect("loads");
-    same(&record, ENDED);
-    assert_eq!(record.state, Phase::Ended { reason: Reason::Stopped });
-    let report = record.report.expect("a report");
-    assert_eq!((report.state, report.proof), (Verdict::Ended, Some(Proof::CgroupEmpty)));
-    assert_eq!(report.exit, Some(Exit::Signal(Signal::INT)));
-    let kill = Taken { step: "kill".to_owned(), at_ms: 66_000, alive: 1, signalled: 1 };
-    assert_eq!(report.steps[1], kill);
-    let Member { pid, state, wchan, .. } = &report.leftovers[0];
-    assert_eq!((*pid, *state, wchan.as_deref()), (4120, 'S', Some("do_epoll_wait")));
-    assert_eq!(report.elapsed_ms, 66_012);
+    let (before, record) = (loaded(ENDED), loaded(ENDED_V2));
+    same(&record, ENDED_V2);
+    let (was, report) = (before.report.clone().expect("a report"), record.report.clone());
+    let report = report.expect("a report");
+    let kernel = report.kernel.expect("the kernel's answers");
+    assert_eq!((kernel.populated, kernel.has_children), (Some(false), Some(false)));
+    assert_eq!(report.leftovers[0].age_ms, 61_000);
+    assert_eq!(before, Record { report: Some(was.clone()), ..as_version_1(record) });
+    assert_eq!(before.state, RunState::Ended { reason: Reason::Stopped.into() });
+    for report in [was, report] {
+        assert!(report.has_ended() && report.proof == Some(Proof::CgroupEmpty.into()));
+        assert_eq!(report.exit, Some(Exit::Signal(Signal::INT)));
+        let kill = StepRecord { step: "kill".to_owned(), at_ms: 66_000, alive: 1, signalled: 1 };
+        assert_eq!(report.steps[1], kill);
+        let Member { pid, state, wchan, .. } = &report.leftovers[0];
+        assert_eq!((*pid, *state, wchan.as_deref()), (4120, 'S', Some("do_epoll_wait")));
+        assert_eq!(report.elapsed_ms, 66_012);
+        assert_eq!(report.at, Timestamp::from_unix_ms(1_790_000_066_135));
+    }
 }
 
 #[test]
 fn events() {
-    let home = with("events.jsonl", EVENTS.as_bytes());
+    let home = with("events.jsonl", format!("{EVENTS}{EVENTS_V2}").as_bytes());
     let (events, end) = home.events(&id(1), 0).expect("read");
-    assert_eq!(end, EVENTS.len() as u64);
-    assert_eq!(events.len(), EVENTS.lines().count());
-    for (event, line) in events.iter().zip(EVENTS.lines()) {
+    assert_eq!(end, (EVENTS.len() + EVENTS_V2.len()) as u64);
+    let (before, now) = events.split_at(EVENTS.lines().count());
+    assert_eq!(now.len(), EVENTS_V2.lines().count());
+    for ((event, line), number) in now.iter().zip(EVENTS_V2.lines()).zip(1..) {
         same(event, line);
+        assert_eq!(event.number, number);
+        assert!(!matches!(event.kind, EventKind::Other(_)), "{event:?}");
     }
-    let what = |event: &Event| event.what.clone();
-    let all: Vec<What> = events.iter().map(what).collect();
-    assert!(matches!(&all[0], What::Started { leader: Some(4102), .. }));
-    assert!(matches!(&all[1], What::Step { alive: 3, signalled: 1, reason: Reason::Stopped, .. }));
-    assert_eq!(all[2], What::LeaderExited { exit: Exit::Signal(Signal::INT) });
-    assert_eq!(all[3], What::Stuck { survivors: 1 });
-    assert!(matches!(all[4], What::Ended { proof: Some(Proof::CgroupEmpty), .. }));
-    assert_eq!(all[5], What::Released { released: 2 });
+    let is_old = |event: &&Event| !matches!(event.number, 2 | 8 | 9);
+    for (before, now) in before.iter().zip(now.iter().filter(is_old)) {
+        assert_eq!(*before, Event { number: 0, ..now.clone() });
+    }
+    assert!(matches!(&before[0].kind, EventKind::Started { leader: Some(4102), .. }));
+}
+
+/// A later fullstop may tell of more, and is shown as it is.
+#[test]
+fn an_event_that_is_not_known_yet() {
+    let line = EVENTS_V2.lines().next().expect("a line").replace("\"started\"", "\"danced\"");
+    let home = with("events.jsonl", format!("{line}\n").as_bytes());
+    let (events, _) = home.events(&id(1), 0).expect("read");
+    assert!(matches!(&events[..], [Event { number: 1, kind: EventKind::Other(_), .. }]));
+    same(&events[0], &line);
 }
 
 /// Fields that were added since are missing in old files, and may be.
@@ -202,14 +262,16 @@ fn without_the_fields_that_may_be_missing() {
     let spec = without(SPEC, &["name", "group", "kin"]);
     with("spec.json", spec.as_bytes()).spec(&id(1)).expect("loads");
     let record = without(RUNNING, &["name", "group", "kin", "census", "report"]);
-    with("record.json", record.as_bytes()).record(&id(1)).expect("loads");
+    loaded(&record);
+    let may = ["name", "group", "labels", "events", "host", "cgroup", "ancestry", "keeper", "lock"];
+    loaded(&without(RUNNING_V2, &may));
 }
 
 #[test]
 fn with_fields_that_nobody_knows_yet() {
     let more = |text: &str| text.replacen('{', "{\"mood\":{\"deep\":[1,null]},", 1);
     with("spec.json", more(SPEC).as_bytes()).spec(&id(1)).expect("loads");
-    for text in [RUNNING, STOPPING, ENDED] {
+    for text in [RUNNING, STOPPING, ENDED, RUNNING_V2, STOPPING_V2, ENDED_V2] {
         // At the top, and in the state.
         let text = more(text).replacen("{\"state\":", "{\"hue\":1,\"state\":", 1);
         with("record.json", text.as_bytes()).record(&id(1)).expect("loads");
@@ -221,9 +283,9 @@ fn with_fields_that_nobody_knows_yet() {
 /// Every beginning of a record is damaged, and none is taken for a record.
 #[test]
 fn half_written() {
-    let home = with("record.json", ENDED.as_bytes());
+    let home = with("record.json", ENDED_V2.as_bytes());
     let path = home.run_path(&id(1)).join("record.json");
-    let whole = ENDED.trim_end();
+    let whole = ENDED_V2.trim_end();
     for end in 0..whole.len() {
         std::fs::write(&path, &whole[..end]).expect("written");
         let error = home.record(&id(1)).expect_err("damaged");
@@ -238,12 +300,12 @@ fn half_written() {
 #[test]
 fn of_a_later_version() {
     // It may mean something else by every name but one.
-    let later = br#"{"version":2,"state":17,"id":[]}"#;
+    let later = br#"{"version":3,"state":17,"id":[]}"#;
     let home = with("record.json", later);
     let error = home.record(&id(1)).expect_err("newer");
-    assert!(matches!(error, StoreError::Newer { version: 2, .. }), "{error:?}");
+    assert!(matches!(error, StoreError::Newer { version: 3, .. }), "{error:?}");
     let said = error.to_string();
-    assert!(said.contains("version 2") && said.contains("newer fullstop"), "{said}");
+    assert!(said.contains("version 3") && said.contains("newer fullstop"), "{said}");
     assert!(said.contains("left alone") && !said.contains('\n'), "{said}");
     let found = std::fs::read(home.run_path(&id(1)).join("record.json")).expect("still there");
     assert_eq!(found, later);

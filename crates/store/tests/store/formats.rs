@@ -1,12 +1,15 @@
 //! Whatever is written can be read again: any bytes, any state.
 
 use crate::kit::{Home, begin, id, record, spec};
+use fullstop_core::cage::{CageKind, CagePreference, Member};
 use fullstop_core::identity::Identity;
-use fullstop_core::report::{CageKind, Member, Report, Taken, Verdict, Wanted};
 use fullstop_core::signal::Signal;
-use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
-use fullstop_protocol::{Spec, Text};
-use fullstop_store::format::{Event, Kin, Phase, RecordFile, SpecFile, What};
+use fullstop_core::words::{Exit, OnExit, Proof, Reason};
+use fullstop_protocol::{
+    Ancestry, Asker, Claim, Event, EventKind, KernelAnswers, REPORT_VERSION, Record, Report,
+    RunState, Spec, StepRecord, Text, Timestamp, Word,
+};
+use fullstop_store::format::SpecFile;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -51,27 +54,63 @@ fn identities() -> impl Strategy<Value = Identity> {
         .prop_map(|(pid, start_ticks, inode)| Identity { pid, start_ticks, inode })
 }
 
-fn kins() -> impl Strategy<Value = Kin> {
+fn ancestries() -> impl Strategy<Value = Ancestry> {
     (identities(), vec(identities(), 0..4), option::of(any::<String>()))
-        .prop_map(|(guard, line, place)| Kin { guard, line, place })
+        .prop_map(|(guard, line, place)| Ancestry { guard, line, place })
 }
 
-fn moments() -> impl Strategy<Value = Moment> {
-    (any::<u64>(), 0..1_000_000_000_u32).prop_map(|(s, ns)| Moment::at(Duration::new(s, ns)))
+fn times() -> impl Strategy<Value = Timestamp> {
+    any::<u64>().prop_map(Timestamp::from_unix_ms)
 }
 
-fn phases() -> impl Strategy<Value = Phase> {
+/// Also one that only a later fullstop knows.
+fn why() -> impl Strategy<Value = Word<Reason>> {
+    prop_oneof![reasons().prop_map(Word::from), Just(Word::Other("bored".to_owned()))]
+}
+
+fn claims() -> impl Strategy<Value = Claim> {
+    proofs().prop_map(Claim::from)
+}
+
+fn askers() -> impl Strategy<Value = Asker> {
+    let who = (option::of(any::<u32>()), option::of(any::<i32>()));
+    (times(), who, option::of(any::<String>())).prop_map(|(at, (uid, pid), by)| Asker {
+        at,
+        uid,
+        pid,
+        program: by.clone(),
+        by,
+    })
+}
+
+fn answers() -> impl Strategy<Value = KernelAnswers> {
+    let answer = || option::of(any::<bool>());
+    (times(), answer(), answer(), answer()).prop_map(
+        |(at, populated, has_children, is_census_complete)| KernelAnswers {
+            at,
+            populated,
+            has_children,
+            is_census_complete,
+        },
+    )
+}
+
+fn states() -> impl Strategy<Value = RunState> {
+    let stopping = (why(), "[a-z@]{1,9}", any::<u32>(), option::of(any::<usize>()));
+    let stuck = (why(), option::of(any::<usize>()), any::<u32>(), times());
     prop_oneof![
-        Just(Phase::Starting),
-        Just(Phase::Running),
-        Just(Phase::Released),
-        (reasons(), any::<String>(), moments()).prop_map(|(reason, step, until)| Phase::Stopping {
-            reason,
-            step,
-            until
+        Just(RunState::Starting),
+        Just(RunState::Running),
+        Just(RunState::Released),
+        Just(RunState::Other("paused".to_owned())),
+        stopping.prop_map(|(reason, step, left, alive)| {
+            let left = Duration::from_millis(left.into());
+            RunState::Stopping { reason, step, left, alive }
         }),
-        reasons().prop_map(|reason| Phase::Stuck { reason }),
-        reasons().prop_map(|reason| Phase::Ended { reason }),
+        stuck.prop_map(|(reason, alive, tries, tried_at)| {
+            RunState::Stuck { reason, alive, tries, tried_at }
+        }),
+        why().prop_map(|reason| RunState::Ended { reason }),
     ]
 }
 
@@ -89,41 +128,50 @@ fn members() -> impl Strategy<Value = Member> {
             start_ticks,
             inode,
             command,
+            age_ms: start_ticks,
+            cpu_ms: uid.into(),
+            memory_bytes: start_ticks,
             wchan,
         },
     )
 }
 
 fn reports() -> impl Strategy<Value = Report> {
-    let verdict = prop::sample::select(vec![Verdict::Ended, Verdict::Stuck, Verdict::Released]);
     let taken = (any::<String>(), any::<u64>(), any::<usize>(), any::<usize>())
-        .prop_map(|(step, at_ms, alive, signalled)| Taken { step, at_ms, alive, signalled });
-    let how = (verdict, reasons(), option::of(exits()), option::of(proofs()));
+        .prop_map(|(step, at_ms, alive, signalled)| StepRecord { step, at_ms, alive, signalled });
+    let how = (states(), times(), option::of(exits()), option::of(claims()), option::of(answers()));
     let who = (vec(members(), 0..3), vec(members(), 0..3), vec(members(), 0..3));
-    (how, who, vec(taken, 0..4), option::of(any::<String>()), any::<u64>()).prop_map(
-        |((state, reason, exit, proof), (leftovers, survivors, released), steps, error, ms)| {
-            Report {
-                version: 1,
-                id: id(1),
-                name: error.clone(),
-                generation: 3,
-                command: error.iter().cloned().collect(),
-                cage: CageKind::Cgroup,
-                state,
-                reason,
-                exit,
-                steps,
-                leftovers,
-                survivors,
-                released,
-                proof,
-                output: Vec::new(),
-                drained: None,
-                holders: Vec::new(),
-                error,
-                started_at: ms,
-                elapsed_ms: ms,
-            }
+    let text = (option::of(any::<String>()), option::of(askers()));
+    (how, who, vec(taken, 0..4), text, any::<u32>()).prop_map(
+        |(
+            (state, at, exit, proof, kernel),
+            (leftovers, survivors, released),
+            steps,
+            (error, asked),
+            ms,
+        )| Report {
+            version: REPORT_VERSION,
+            id: id(1),
+            name: error.clone(),
+            generation: 3,
+            command: error.iter().cloned().collect(),
+            cage: CageKind::Cgroup.into(),
+            state,
+            at,
+            asked,
+            exit,
+            steps,
+            leftovers,
+            survivors,
+            released,
+            proof,
+            kernel,
+            output: Vec::new(),
+            drained: None,
+            holders: Vec::new(),
+            error,
+            started_at: at,
+            elapsed_ms: ms.into(),
         },
     )
 }
@@ -135,42 +183,59 @@ fn variables() -> impl Strategy<Value = Text> {
 
 fn specs() -> impl Strategy<Value = SpecFile> {
     let on_exit = prop::sample::select(vec![OnExit::Stop, OnExit::Wait, OnExit::Release]);
-    let cage = prop::sample::select(vec![Wanted::Auto, Wanted::Cgroup, Wanted::Tree]);
+    let cage = prop::sample::select(vec![
+        CagePreference::Auto,
+        CagePreference::Cgroup,
+        CagePreference::Tree,
+    ]);
     let words = (vec(texts(), 0..4), vec((variables(), texts()), 0..4), option::of(texts()));
     let names = (option::of(any::<String>()), option::of(any::<String>()), option::of(".{0,20}"));
     let plan = (on_exit, option::of(any::<u64>()), cage);
-    (words, names, plan, option::of(kins()), any::<u32>(), any::<u64>()).prop_map(
+    (words, names, plan, option::of(ancestries()), any::<u32>(), times()).prop_map(
         |(
             (argv, env, cwd),
             (name, group, cgroup),
             (on_exit, timeout, cage),
-            kin,
+            ancestry,
             generation,
-            at,
+            started_at,
         )| {
             let mut file = spec(&id(1), None);
             let timeout = timeout.map(Duration::from_millis);
             file.spec =
                 Spec { argv, env, cwd, name, group, cage, on_exit, timeout, ..Spec::new(vec![]) };
-            let (cgroup, started_at) = (cgroup.map(Into::into), at);
-            SpecFile { cgroup, kin, lock: Some(7), generation, started_at, ..file }
+            let cgroup = cgroup.map(Into::into);
+            SpecFile { cgroup, ancestry, lock: Some(7), generation, started_at, ..file }
         },
     )
 }
 
-fn records() -> impl Strategy<Value = RecordFile> {
+fn records() -> impl Strategy<Value = Record> {
     let who = (option::of(identities()), option::of(identities()), option::of(identities()));
-    let more = (option::of(kins()), vec(identities(), 0..4), vec(any::<String>(), 0..4));
-    (phases(), who, more, option::of(reports()), any::<u64>()).prop_map(
-        |(state, (keeper, guard, leader), (kin, census, command), report, started_at)| RecordFile {
+    let more = (option::of(ancestries()), vec(identities(), 0..4), vec(any::<String>(), 0..4));
+    let asked = (option::of(askers()), option::of(any::<u64>()), any::<u64>());
+    (states(), who, more, option::of(reports()), times(), asked).prop_map(
+        |(
+            state,
+            (keeper, guard, leader),
+            (ancestry, census, command),
+            report,
+            started_at,
+            (asked, inode, events),
+        )| Record {
             keeper,
             guard,
             leader,
-            kin,
+            ancestry,
             census,
             command,
             report,
             started_at,
+            at: started_at,
+            asked,
+            cgroup_inode: inode,
+            cgroup_parent_inode: inode,
+            events,
             ..record(&id(1), state)
         },
     )
@@ -179,21 +244,24 @@ fn records() -> impl Strategy<Value = RecordFile> {
 fn events() -> impl Strategy<Value = Event> {
     let what = prop_oneof![
         (vec(any::<String>(), 0..4), option::of(any::<i32>()))
-            .prop_map(|(command, leader)| What::Started { command, leader }),
-        (any::<String>(), any::<usize>(), any::<usize>(), reasons()).prop_map(
-            |(step, alive, signalled, reason)| What::Step { step, alive, signalled, reason }
+            .prop_map(|(command, leader)| EventKind::Started { command, leader }),
+        (any::<String>(), any::<usize>(), any::<usize>(), why()).prop_map(
+            |(step, alive, signalled, reason)| EventKind::Step { step, alive, signalled, reason }
         ),
-        exits().prop_map(|exit| What::LeaderExited { exit }),
-        any::<usize>().prop_map(|survivors| What::Stuck { survivors }),
-        (reasons(), option::of(exits()), option::of(proofs()))
-            .prop_map(|(reason, exit, proof)| What::Ended { reason, exit, proof }),
-        any::<usize>().prop_map(|released| What::Released { released }),
+        exits().prop_map(|exit| EventKind::LeaderExited { exit }),
+        any::<usize>().prop_map(|survivors| EventKind::Stuck { survivors }),
+        (why(), option::of(exits()), option::of(claims()))
+            .prop_map(|(reason, exit, proof)| EventKind::Ended { reason, exit, proof }),
+        any::<usize>().prop_map(|released| EventKind::Released { released }),
+        askers().prop_map(|asker| EventKind::Asked { asker }),
+        Just(EventKind::Other([("type".to_owned(), "danced".into())].into_iter().collect())),
     ];
-    (any::<u64>(), any::<u32>(), what).prop_map(|(at, generation, what)| Event {
+    (any::<u64>(), times(), any::<u32>(), what).prop_map(|(number, at, generation, kind)| Event {
+        number,
         at,
         id: id(1),
         generation,
-        what,
+        kind,
     })
 }
 

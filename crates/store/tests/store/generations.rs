@@ -2,7 +2,8 @@
 
 use crate::kit::{Home, begin, id, live_and_end, names, record, spec};
 use fullstop_core::words::Reason;
-use fullstop_store::format::{Phase, RecordFile, SpecFile};
+use fullstop_protocol::{Record, RunState};
+use fullstop_store::format::SpecFile;
 use fullstop_store::{RunDir, Standing};
 use std::fs;
 
@@ -78,10 +79,10 @@ fn a_kill_at_any_instant_leaves_a_pair_that_fits() {
 fn one_that_runs_forgets_the_generation_before() {
     let (home, mut run) = restarted();
     assert!(OLD.iter().all(|name| run.path().join(name).exists()));
-    let first = RecordFile::first(second());
+    let first = second().first_record();
     run.write_record(&first).expect("written");
     assert!(OLD.iter().all(|name| run.path().join(name).exists()), "nobody is born yet");
-    run.write_record(&RecordFile { state: Phase::Running, ..first }).expect("written");
+    run.write_record(&Record { state: RunState::Running, ..first }).expect("written");
     assert!(!OLD.iter().any(|name| run.path().join(name).exists()));
     run.finish().expect("finished");
     assert_eq!(generations(&home), (2, 2));
@@ -92,10 +93,10 @@ fn one_that_runs_forgets_the_generation_before() {
 #[test]
 fn one_that_is_not_born_is_undone() {
     let (home, run) = restarted();
-    run.write_record(&RecordFile::first(second())).expect("written");
+    run.write_record(&second().first_record()).expect("written");
     run.abandon();
     assert_eq!(generations(&home), (1, 1));
-    let over = Phase::Ended { reason: Reason::Exited };
+    let over = RunState::Ended { reason: Reason::Exited.into() };
     assert_eq!(home.record(&id(1)).expect("a record"), record(&id(1), over));
     expect_tidy(&home);
 }
@@ -103,21 +104,22 @@ fn one_that_is_not_born_is_undone() {
 /// An older fullstop writes the spec of the next generation, and the record later.
 #[test]
 fn a_generation_that_an_older_fullstop_began_is_seen() {
-    let old = |state| RecordFile { lock: None, ..record(&id(1), state) };
+    let old = |state| Record { lock: None, ..record(&id(1), state) };
     let home = Home::new();
     let mut run = begin(&home, &id(1), None);
-    run.write_record(&old(Phase::Ended { reason: Reason::Exited })).expect("written");
+    run.write_record(&old(RunState::Ended { reason: Reason::Exited.into() })).expect("written");
     run.finish().expect("finished");
     drop(run);
     let run = home.reclaim(&id(1)).expect("claimed");
     let text = serde_json::to_vec(&second()).expect("json");
     fs::write(run.path().join("spec.json"), text).expect("written");
-    assert_eq!(home.record(&id(1)).expect("read"), RecordFile::first(second()));
+    assert_eq!(home.record(&id(1)).expect("read"), second().first_record());
     // A sweep would take it for one that is over, whoever wrote its last record.
-    run.write_record(&record(&id(1), Phase::Ended { reason: Reason::Exited })).expect("written");
+    run.write_record(&record(&id(1), RunState::Ended { reason: Reason::Exited.into() }))
+        .expect("written");
     drop(run);
     let lost = home.take_over(&id(1)).expect("asked").expect("lost");
-    assert_eq!(lost.read_record().expect("read"), RecordFile::first(second()));
+    assert_eq!(lost.read_record().expect("read"), second().first_record());
 }
 
 /// What `ps`, `find`, `stop` and `sweep` ask for stands in the record.
@@ -129,7 +131,7 @@ fn a_record_is_read_without_its_spec() {
     let record = home.record(&id(1)).expect("read");
     assert_eq!(record.name.as_deref(), Some("research"));
     assert_eq!(record.lock, Some(4711));
-    let first = RecordFile::first(second());
+    let first = second().first_record();
     assert_eq!((first.lock, first.generation), (Some(4712), 2));
 }
 
@@ -180,7 +182,8 @@ fn a_spec_that_cannot_be_read_is_named() {
 fn a_run_is_not_over_for_sure_while_its_spec_cannot_be_read() {
     let home = Home::new();
     let run = begin(&home, &id(1), None);
-    run.write_record(&record(&id(1), Phase::Ended { reason: Reason::Exited })).expect("written");
+    run.write_record(&record(&id(1), RunState::Ended { reason: Reason::Exited.into() }))
+        .expect("written");
     run.read_record().expect("over");
     make_unreadable(&home, "spec.json");
     let error = run.read_record().expect_err("it may have begun again");

@@ -1,14 +1,15 @@
 //! The journal: what is appended is read, and what cannot be read is said to be missed.
 
 use crate::kit::{Home, begin, event, id, live_and_end, record};
-use fullstop_core::words::{Moment, Reason};
-use fullstop_store::format::Phase;
+use fullstop_core::words::Reason;
+use fullstop_protocol::RunState;
 use fullstop_store::{JournalReader, News, Notice};
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 const LENGTH: u64 = 256;
 
@@ -28,11 +29,12 @@ fn every_change_of_a_state_is_told_once() {
     let home = Home::new();
     let mut reader = home.journal().expect("a journal");
     let run = begin(&home, &id(1), None);
-    run.write_record(&record(&id(1), Phase::Running)).expect("the same state");
-    let stopping = |step: &str| Phase::Stopping {
-        reason: Reason::Stopped,
+    run.write_record(&record(&id(1), RunState::Running)).expect("the same state");
+    let stopping = |step: &str| RunState::Stopping {
+        reason: Reason::Stopped.into(),
         step: step.to_owned(),
-        until: Moment::default(),
+        left: Duration::from_secs(3),
+        alive: Some(1),
     };
     run.write_record(&record(&id(1), stopping("term@leader"))).expect("a step");
     run.write_record(&record(&id(1), stopping("kill"))).expect("another step");
@@ -52,7 +54,7 @@ fn appended_events_have_a_notice_whatever_the_state() {
     let mut reader = home.journal().expect("a journal");
     let run = begin(&home, &id(1), None);
     assert_eq!(told(&mut reader).len(), 1);
-    let running = record(&id(1), Phase::Running);
+    let running = record(&id(1), RunState::Running);
     run.append(&[event(&id(1), 1)]).expect("an event");
     assert_eq!(told(&mut reader), [], "the record that follows brings the notice");
     run.write_record(&running).expect("the same state");

@@ -1,11 +1,11 @@
 //! A store of one's own, and what to put into it.
 
+use fullstop_core::cage::CageKind;
 use fullstop_core::id::Id;
-use fullstop_core::report::CageKind;
 use fullstop_core::words::Reason;
-use fullstop_protocol::{Labels, Spec};
-use fullstop_store::format::{Event, Format as _, Phase, RecordFile, SpecFile, What};
-use fullstop_store::{RunDir, Store, World};
+use fullstop_protocol::{Event, EventKind, Record, RunState, Spec, Timestamp};
+use fullstop_store::format::{Format as _, SpecFile};
+use fullstop_store::{RunDir, Store, world};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -75,10 +75,11 @@ pub fn spec(id: &Id, name: Option<&str>) -> SpecFile {
         id: id.clone(),
         generation: 1,
         cgroup: None,
-        kin: None,
+        ancestry: None,
+        host: None,
         lock: None,
-        world: World::here().clone(),
-        started_at: EPOCH_MS,
+        world: world::here().clone(),
+        started_at: Timestamp::from_unix_ms(EPOCH_MS),
         unknown: None,
         spec: Spec {
             name: name.map(str::to_owned),
@@ -90,51 +91,42 @@ pub fn spec(id: &Id, name: Option<&str>) -> SpecFile {
     }
 }
 
-pub fn record(id: &Id, state: Phase) -> RecordFile {
-    RecordFile {
-        version: RecordFile::VERSION,
-        id: id.clone(),
-        name: None,
-        group: None,
-        labels: Labels::default(),
-        generation: 1,
+pub fn record(id: &Id, state: RunState) -> Record {
+    Record {
         command: vec!["sleep".to_owned(), "60".to_owned()],
         state,
-        cage: CageKind::Tree,
-        cgroup: None,
-        kin: None,
-        world: World::here().clone(),
-        keeper: None,
-        guard: None,
-        leader: None,
-        census: Vec::new(),
-        has_members_file: false,
-        started_at: EPOCH_MS,
+        cage: CageKind::Tree.into(),
         lock: Some(4711),
-        report: None,
+        ..spec(id, None).first_record()
     }
 }
 
-fn named(id: &Id, name: Option<&str>, state: Phase) -> RecordFile {
-    RecordFile { name: name.map(str::to_owned), ..record(id, state) }
+fn named(id: &Id, name: Option<&str>, state: RunState) -> Record {
+    Record { name: name.map(str::to_owned), ..record(id, state) }
 }
 
 pub fn event(id: &Id, at: u64) -> Event {
-    Event { at, id: id.clone(), generation: 1, what: What::Stuck { survivors: 1 } }
+    Event {
+        number: at,
+        at: Timestamp::from_unix_ms(at),
+        id: id.clone(),
+        generation: 1,
+        kind: EventKind::Stuck { survivors: 1 },
+    }
 }
 
 /// A run that is live for as long as this is held.
 pub fn begin(store: &Store, id: &Id, name: Option<&str>) -> RunDir {
     let run = store.create(id).expect("a run directory");
     run.write_spec(&spec(id, name)).expect("a spec");
-    run.write_record(&named(id, name, Phase::Running)).expect("a record");
+    run.write_record(&named(id, name, RunState::Running)).expect("a record");
     run
 }
 
 /// A run that is over.
 pub fn live_and_end(store: &Store, id: &Id, name: Option<&str>) {
     let mut run = begin(store, id, name);
-    let over = Phase::Ended { reason: Reason::Exited };
+    let over = RunState::Ended { reason: Reason::Exited.into() };
     run.write_record(&named(id, name, over)).expect("a record");
     run.finish().expect("finished");
 }

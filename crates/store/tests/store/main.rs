@@ -6,7 +6,6 @@ mod events;
 mod finding;
 mod fixtures;
 mod formats;
-mod frames;
 mod generations;
 mod groups;
 mod journal;

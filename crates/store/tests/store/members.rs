@@ -4,7 +4,7 @@
 use crate::disk::{fill, is_full, on_disk};
 use crate::kit::{Home, begin, id, names, record};
 use fullstop_core::identity::Identity;
-use fullstop_store::format::{Phase, RecordFile};
+use fullstop_protocol::{Record, RunState};
 use fullstop_store::{KnownMembers, LostMembers, MemberFile, RunDir, Store};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn ones(numbers: impl IntoIterator<Item = u64>) -> Vec<Identity> {
 struct Stage {
     home: Home,
     run: RunDir,
-    record: RecordFile,
+    record: Record,
     members: MemberFile,
 }
 
@@ -36,7 +36,7 @@ impl Stage {
     fn new() -> Stage {
         let home = Home::new();
         let run = begin(&home, &id(1), None);
-        let record = RecordFile { has_members_file: true, ..record(&id(1), Phase::Running) };
+        let record = Record { has_members_file: true, ..record(&id(1), RunState::Running) };
         Stage { home, run, record, members: MemberFile::new(&id(1), 1) }
     }
 
@@ -254,7 +254,7 @@ fn a_full_disk_is_tried_again() {
     };
     let store = Store::at(&dir).expect("a store");
     let run = begin(&store, &id(1), None);
-    let record = RecordFile { has_members_file: true, ..record(&id(1), Phase::Running) };
+    let record = Record { has_members_file: true, ..record(&id(1), RunState::Running) };
     let read = || store.members(&record).expect("a directory");
     let mut members = MemberFile::new(&id(1), 1);
     members.update(ones(0..10));

@@ -3,9 +3,14 @@
 
 use crate::kit::{Home, begin, id, live_and_end, names, spec};
 use fullstop_core::words::Reason;
-use fullstop_store::format::{Phase, RecordFile, SpecFile};
+use fullstop_protocol::{Record, RunState, Timestamp};
+use fullstop_store::format::SpecFile;
 use fullstop_store::{FindError, Name};
 use std::fs;
+
+fn later(at: Timestamp) -> Timestamp {
+    Timestamp::from_unix_ms(at.unix_ms() + 1)
+}
 
 fn entries(home: &Home, name: &str) -> usize {
     let path = home.path().join("names").join(name);
@@ -62,7 +67,7 @@ fn the_one_that_was_started_last_is_meant() {
     assert_eq!(home.find("research").expect("found"), id(2));
     let later = |lock| {
         let first = spec(&id(1), Some("research"));
-        SpecFile { generation: 2, started_at: first.started_at + 1, lock: Some(lock), ..first }
+        SpecFile { generation: 2, started_at: later(first.started_at), lock: Some(lock), ..first }
     };
     // A restart that comes to nothing changes nothing.
     let run = home.reclaim(&id(1)).expect("claimed");
@@ -71,8 +76,8 @@ fn the_one_that_was_started_last_is_meant() {
     assert_eq!(home.find("research").expect("found"), id(2));
     let mut run = home.reclaim(&id(1)).expect("claimed");
     run.write_spec(&later(2)).expect("written");
-    let over = Phase::Ended { reason: Reason::Exited };
-    run.write_record(&RecordFile { state: over, ..RecordFile::first(later(2)) }).expect("written");
+    let over = RunState::Ended { reason: Reason::Exited.into() };
+    run.write_record(&Record { state: over, ..later(2).first_record() }).expect("written");
     run.finish().expect("finished");
     drop(run);
     assert_eq!(home.find("research").expect("found"), id(1));
@@ -194,7 +199,7 @@ fn an_index_that_is_made_anew_holds_who_is_restored() {
     assert!(names(&store, "names").contains(&".whole".to_owned()));
     run.restore_lock().expect("restored");
     let started_later = spec(&id(1), Some("research"));
-    let started_later = SpecFile { started_at: started_later.started_at + 1, ..started_later };
+    let started_later = SpecFile { started_at: later(started_later.started_at), ..started_later };
     run.rewrite_spec(&started_later).expect("written");
     run.list_again().expect("listed");
     assert_eq!(store.find("research").expect("found"), id(1));

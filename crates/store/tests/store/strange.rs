@@ -2,7 +2,7 @@
 //! it, it hides no other run, and a keeper puts its own in its place.
 
 use crate::kit::{Home, begin, event, id, live_and_end, names, record};
-use fullstop_store::format::Phase;
+use fullstop_protocol::RunState;
 use fullstop_store::{Name, Standing, StoreError};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
@@ -95,7 +95,7 @@ fn a_keeper_puts_its_own_in_the_place() {
                 put(kind, &run.path().join(name));
                 run.restore_lock().expect("restored");
                 let _socket = run.listen().expect("it listens");
-                run.write_record(&record(&id(1), Phase::Running)).expect("written");
+                run.write_record(&record(&id(1), RunState::Running)).expect("written");
                 run.append(&[event(&id(1), 1)]).expect("appended");
                 assert_eq!(run.lost_names(true, true).expect("looked"), [], "{kind} as {name}");
                 assert!(run.path().join("events.jsonl").is_file(), "{kind} as {name}");

@@ -1,6 +1,7 @@
 use super::*;
 use crate::sweep::{Found, Mode, sweep, sweep_one};
-use fullstop_store::format::{Format as _, Phase, SpecFile};
+use fullstop_protocol::RunState;
+use fullstop_store::format::{Format as _, SpecFile};
 use std::path::Path;
 
 const SPEC: &str = include_str!("../../../../store/tests/fixtures/v1/spec.json");
@@ -14,7 +15,7 @@ impl Place {
     }
 
     /// A run that is live as long as the directory is held, and lost after that.
-    fn begin(&self, world: &World, state: Phase) -> (Id, RunDir) {
+    fn begin(&self, world: &World, state: RunState) -> (Id, RunDir) {
         let mut spec = SpecFile::parse(1, SPEC.as_bytes()).expect("a spec");
         spec.id = format!("0tewhm6{:06}", self.0.all().expect("a list").len()).parse().expect("id");
         (spec.spec.group, spec.cgroup, spec.lock) = (None, None, None);
@@ -22,12 +23,12 @@ impl Place {
         let run = self.0.create(&spec.id).expect("a run");
         run.write_spec(&spec).expect("a spec");
         let id = spec.id.clone();
-        run.write_record(&RecordFile { state, ..RecordFile::first(spec) }).expect("a record");
+        run.write_record(&Record { state, ..spec.first_record() }).expect("a record");
         (id, run)
     }
 
     fn lose(&self, world: &World) -> Id {
-        self.begin(world, Phase::Running).0
+        self.begin(world, RunState::Running).0
     }
 
     fn is_there(&self, id: &Id) -> bool {
@@ -44,11 +45,16 @@ impl Drop for Place {
 }
 
 fn container() -> World {
-    World { pid_namespace: 1, ..World::here().clone() }
+    World { pid_namespace: 1, ..world::here().clone() }
 }
 
 fn other_machine() -> World {
-    World { machine: "another".to_owned(), boot: "another".to_owned(), pid_namespace: 1 }
+    World {
+        machine: "another".to_owned(),
+        boot: "another".to_owned(),
+        pid_namespace: 1,
+        time_namespace: None,
+    }
 }
 
 #[test]
@@ -87,8 +93,8 @@ fn a_damaged_record_is_judged_by_its_spec() {
 #[test]
 fn a_live_run_is_not_forgotten_wherever_its_keeper_is() {
     let place = Place::new("live");
-    for world in [World::here().clone(), container(), other_machine()] {
-        let (id, run) = place.begin(&world, Phase::Running);
+    for world in [world::here().clone(), container(), other_machine()] {
+        let (id, run) = place.begin(&world, RunState::Running);
         assert!(matches!(forget(&place.0, &id), Err(ForgetError::Live)));
         assert!(place.is_there(&id));
         drop(run);
@@ -98,9 +104,9 @@ fn a_live_run_is_not_forgotten_wherever_its_keeper_is() {
 #[test]
 fn a_run_that_a_sweep_can_judge_is_not_forgotten() {
     let place = Place::new("judgeable");
-    let before_reboot = World { boot: "another".to_owned(), ..World::here().clone() };
+    let before_reboot = World { boot: "another".to_owned(), ..world::here().clone() };
     for (world, whereabouts) in
-        [(World::here().clone(), Whereabouts::Here), (before_reboot, Whereabouts::BeforeReboot)]
+        [(world::here().clone(), Whereabouts::Here), (before_reboot, Whereabouts::BeforeReboot)]
     {
         let id = place.lose(&world);
         assert!(Elsewhere::look(&place.0, &id).is_none());
@@ -113,7 +119,7 @@ fn a_run_that_a_sweep_can_judge_is_not_forgotten() {
 #[test]
 fn a_run_that_has_ended_is_put_away_and_not_forgotten() {
     let place = Place::new("over");
-    let ended = Phase::Released;
+    let ended = RunState::Released;
     let (id, run) = place.begin(&container(), ended);
     drop(run);
     assert!(Elsewhere::look(&place.0, &id).is_none());

@@ -1,8 +1,7 @@
 //! What passes between a window and a keeper arrives as it was sent, however it is
 //! cut on the way; and nothing that arrives can break whoever reads it.
 
-use fullstop_protocol::Size;
-use fullstop_store::{Frame, Frames};
+use fullstop_protocol::{Frame, Frames, Size};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

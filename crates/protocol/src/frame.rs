@@ -1,106 +1,14 @@
-//! What is said over a run's control socket: one JSON value a line, both ways.
+//! What passes between a window and a keeper, once [`RequestKind::Attach`] was accepted.
+//!
+//! [`RequestKind::Attach`]: crate::RequestKind::Attach
 
-use crate::format::Phase;
-use fullstop_core::id::Id;
-use fullstop_core::signal::Signal;
-use fullstop_core::words::Reason;
-use fullstop_protocol::{Size, Text};
-use serde::{Deserialize, Serialize};
-
-/// An order to a keeper. One that names a generation is refused by its successor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "ask", rename_all = "kebab-case")]
-pub enum Request {
-    Stop {
-        generation: Option<u32>,
-        #[serde(default = "stopped")]
-        reason: Reason,
-        /// The signal that whoever stands in front of the run has heard.
-        #[serde(default)]
-        signal: Option<Signal>,
-    },
-    Kill {
-        generation: Option<u32>,
-    },
-    Signal {
-        generation: Option<u32>,
-        signal: Signal,
-    },
-    /// Input for the command.
-    Send {
-        generation: Option<u32>,
-        text: Text,
-    },
-    /// The end of its input.
-    CloseStdin {
-        generation: Option<u32>,
-    },
-    /// From now on this connection is a window on the run's terminal: once accepted,
-    /// [`Frame`]s both ways.
-    Attach {
-        generation: Option<u32>,
-        size: Option<Size>,
-        /// Only to look at it.
-        #[serde(default)]
-        view: bool,
-        /// The window the run was started from: it gets every byte from the first
-        /// on, as long as it is there, and no screen.
-        #[serde(default)]
-        owner: bool,
-    },
-    /// The host may leave, and the run stays.
-    Stay {
-        generation: Option<u32>,
-    },
-}
-
-impl Request {
-    pub fn generation(&self) -> Option<u32> {
-        match self {
-            Request::Stop { generation, .. }
-            | Request::Kill { generation }
-            | Request::CloseStdin { generation }
-            | Request::Stay { generation }
-            | Request::Send { generation, .. }
-            | Request::Attach { generation, .. }
-            | Request::Signal { generation, .. } => *generation,
-        }
-    }
-}
-
-fn stopped() -> Reason {
-    Reason::Stopped
-}
-
-/// How a keeper refuses input while the command does not read what waits for it
-/// already. Only this refusal of a [`Request::Send`] may be tried again.
-pub const FULL: &str = "the command does not read its input";
-
-/// A keeper's answer. What comes of an order is told by the journal and the record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "say", rename_all = "kebab-case")]
-pub enum Reply {
-    /// The run exists, and its leader was born (or is about to be).
-    Accepted {
-        id: Id,
-        generation: u32,
-        phase: Phase,
-    },
-    Refused {
-        why: String,
-    },
-    /// There is no run: the status a shell would give, and why.
-    Failed {
-        status: u8,
-        why: String,
-    },
-}
+use crate::streams::Size;
 
 /// What passes between a window and a keeper: a byte for the kind, four for the
 /// length, and as many bytes as that.
 ///
 /// ```
-/// use fullstop_store::{Frame, Frames};
+/// use fullstop_protocol::{Frame, Frames};
 ///
 /// let mut frames = Frames::default();
 /// frames.feed(&Frame::Bytes(b"ls\r".to_vec()).encode());

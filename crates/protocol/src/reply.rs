@@ -1,0 +1,162 @@
+//! What a keeper answers: one JSON object a line.
+
+use crate::state::RunState;
+use crate::timestamp::Timestamp;
+use crate::word::Word;
+use fullstop_core::cage::Member;
+use fullstop_core::id::Id;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// An answer to a request. What comes of an order is told by the journal and the record.
+///
+/// ```
+/// use fullstop_protocol::{RefusalCode, Reply, ReplyKind};
+///
+/// let reply: Reply = serde_json::from_str(
+///     r#"{"id":1,"type":"refused","code":"superseded","message":"this is generation 2"}"#,
+/// )?;
+/// let ReplyKind::Refused(refusal) = reply.kind else { panic!("it is refused") };
+/// assert_eq!(refusal.code, RefusalCode::Superseded);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reply {
+    /// That of the request; 0, where a host is told what became of its start, or where no
+    /// request could be read.
+    pub id: u64,
+    #[serde(flatten)]
+    pub kind: ReplyKind,
+}
+
+/// What is answered.
+///
+/// ```
+/// use fullstop_protocol::ReplyKind;
+///
+/// let failed: ReplyKind =
+///     serde_json::from_str(r#"{"type":"failed","status":127,"message":"nope: not found"}"#)?;
+/// assert!(matches!(failed, ReplyKind::Failed { status: 127, .. }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum ReplyKind {
+    /// The request is obeyed. To a host: the run exists, and its leader was born.
+    Accepted {
+        run: Id,
+        generation: u32,
+        #[serde(flatten)]
+        state: RunState,
+        at: Timestamp,
+    },
+    Refused(Refusal),
+    /// To a host: there is no run.
+    Failed {
+        /// The exit status that a shell would give.
+        status: u8,
+        message: String,
+    },
+    /// Who is alive.
+    Census(Census),
+    /// The same, to a subscriber.
+    Sample {
+        #[serde(flatten)]
+        census: Census,
+        /// Processor time since it began, of all that are or were in it.
+        cpu_ms: u64,
+        /// When it last wrote something; nothing, if it has not, or is not captured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wrote_at: Option<Timestamp>,
+    },
+}
+
+/// Why a request is not obeyed. No client decides by the message.
+///
+/// ```
+/// use fullstop_protocol::{Refusal, RefusalCode};
+///
+/// let refusal = Refusal::new(RefusalCode::NoTerminal, "it has no terminal of its own");
+/// assert_eq!(refusal.to_string(), "it has no terminal of its own");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Refusal {
+    pub code: Word<RefusalCode>,
+    /// One sentence, for people.
+    pub message: String,
+    /// What to do instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    pub fn new(code: RefusalCode, message: impl Into<String>) -> Refusal {
+        Refusal { code: code.into(), message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
+    }
+}
+
+/// A stable word for why a request is not obeyed.
+///
+/// ```
+/// use fullstop_protocol::RefusalCode;
+///
+/// assert_eq!(serde_json::to_string(&RefusalCode::InputFull)?, r#""input-full""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalCode {
+    /// The first line was no hello.
+    NoHello,
+    /// The hello names a version of the wire that this keeper does not speak.
+    UnsupportedProtocol,
+    /// This keeper knows no such request.
+    UnknownRequest,
+    /// The line is no request, or a field of it is wrong.
+    InvalidRequest,
+    /// A later generation of the run than the one that is meant.
+    Superseded,
+    /// Only the host may ask for this.
+    NotHost,
+    NoTerminal,
+    TooManyWindows,
+    /// The run's stdin is not the keeper's to write.
+    NoStdin,
+    StdinClosed,
+    /// The command does not read what waits for it already. The request may be tried again.
+    InputFull,
+}
+
+/// The living members of a run at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Census {
+    pub at: Timestamp,
+    /// How many are alive. Of more than [`Census::MOST_NAMED`] none is named.
+    pub alive: usize,
+    /// What they hold in memory; pages that several share are counted for each.
+    pub memory_bytes: u64,
+    pub members: Vec<Member>,
+}
+
+impl Census {
+    /// A crowd beyond this is counted.
+    pub const MOST_NAMED: usize = 1000;
+}

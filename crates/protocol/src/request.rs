@@ -1,0 +1,194 @@
+//! What is said to a keeper: one JSON object a line.
+
+use crate::streams::Size;
+use crate::text::Text;
+use fullstop_core::signal::Signal;
+use fullstop_core::words::Reason;
+use serde::{Deserialize, Serialize};
+
+/// The version of the wire. A keeper refuses a hello of a later one; new requests and new
+/// fields do not raise it.
+pub const PROTOCOL_VERSION: u32 = 2;
+
+/// The first line on a connection, from either side.
+///
+/// ```
+/// use fullstop_protocol::{Hello, PROTOCOL_VERSION};
+///
+/// let hello: Hello = serde_json::from_str(r#"{"type":"hello","protocol":2,"program":"my-app 1"}"#)?;
+/// assert_eq!(hello.protocol, PROTOCOL_VERSION);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(title = "Hello", transform = crate::schema::name_hello))]
+#[serde(tag = "type", rename = "hello")]
+pub struct Hello {
+    pub protocol: u32,
+    /// The name and version of whoever speaks, for people.
+    #[serde(default)]
+    pub program: String,
+    /// What the speaker can do: a keeper names the types of the requests that it knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub can: Vec<String>,
+}
+
+impl Hello {
+    /// Reads a line that is a hello; nothing, if it is another message.
+    pub fn from_json(line: &[u8]) -> Option<Hello> {
+        #[derive(Deserialize)]
+        struct Beginning {
+            r#type: String,
+        }
+        let Beginning { r#type } = serde_json::from_slice(line).ok()?;
+        if r#type == "hello" { serde_json::from_slice(line).ok() } else { None }
+    }
+
+    /// Of this version of fullstop.
+    pub fn ours() -> Hello {
+        Hello {
+            protocol: PROTOCOL_VERSION,
+            program: concat!("fullstop ", env!("CARGO_PKG_VERSION")).to_owned(),
+            can: Vec::new(),
+        }
+    }
+
+    /// Of a keeper of this version.
+    pub fn of_keeper() -> Hello {
+        let can = RequestKind::TYPES.map(str::to_owned).to_vec();
+        Hello { can, ..Hello::ours() }
+    }
+}
+
+/// A request to a keeper.
+///
+/// ```
+/// use fullstop_protocol::{Request, RequestKind};
+///
+/// let request: Request = serde_json::from_str(r#"{"id":1,"type":"kill","generation":2}"#)?;
+/// assert_eq!((request.kind, request.generation), (RequestKind::Kill, Some(2)));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Request {
+    /// Chosen by the client; every answer repeats it.
+    pub id: u64,
+    /// The generation that is meant; a later one refuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
+    /// On whose behalf it comes. It is shown, and not verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(flatten)]
+    pub kind: RequestKind,
+}
+
+impl Request {
+    /// Whether the connection becomes a window, if this is accepted.
+    pub fn attaches(&self) -> bool {
+        matches!(self.kind, RequestKind::Attach { .. })
+    }
+}
+
+/// What is asked.
+///
+/// ```
+/// use fullstop_protocol::{RequestKind, StopReason};
+///
+/// let stop: RequestKind = serde_json::from_str(r#"{"type":"stop"}"#)?;
+/// assert_eq!(stop, RequestKind::Stop { reason: StopReason::Stopped, signal: None });
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum RequestKind {
+    Stop {
+        #[serde(default)]
+        reason: StopReason,
+        /// The signal that the process in front of the run has heard.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<Signal>,
+    },
+    /// The last step, now.
+    Kill,
+    /// A signal for the leader; it is no part of a stop.
+    Signal { signal: Signal },
+    /// Input for the command.
+    Input { text: Text },
+    /// The end of its input.
+    CloseStdin,
+    /// The size of the run's terminal, for a client that is no window.
+    Resize { size: Size },
+    /// From now on this connection is a window on the run's terminal: once accepted,
+    /// [`Frame`](crate::Frame)s both ways.
+    Attach {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<Size>,
+        /// Only to look at it.
+        #[serde(default)]
+        view: bool,
+        /// The window the run was started from: it gets every byte from the first on, as long as
+        /// it is there, and no screen.
+        #[serde(default)]
+        owner: bool,
+    },
+    /// The host may leave, and the run stays. Only the host may say so.
+    Stay,
+    /// Who is alive in it now.
+    Census,
+    /// The same, and what it uses, now and once a second from now on. Another subscription on
+    /// the same connection replaces it.
+    Subscribe,
+}
+
+impl RequestKind {
+    /// The types of all requests, as they are written.
+    pub const TYPES: [&str; 10] = [
+        "stop",
+        "kill",
+        "signal",
+        "input",
+        "close-stdin",
+        "resize",
+        "attach",
+        "stay",
+        "census",
+        "subscribe",
+    ];
+}
+
+/// Why a client may ask for a stop. Every other [`Reason`] is for the keeper to find out.
+///
+/// ```
+/// use fullstop_core::words::Reason;
+/// use fullstop_protocol::StopReason;
+///
+/// assert_eq!(Reason::from(StopReason::default()), Reason::Stopped);
+/// assert!(serde_json::from_str::<StopReason>(r#""rebooted""#).is_err());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    #[default]
+    Stopped,
+    /// It was not ready in time.
+    StartTimeout,
+    /// The group it is in is being closed.
+    GroupClosed,
+    /// The program that it belongs to is leaving.
+    HostGone,
+}
+
+impl From<StopReason> for Reason {
+    fn from(reason: StopReason) -> Reason {
+        match reason {
+            StopReason::Stopped => Reason::Stopped,
+            StopReason::StartTimeout => Reason::StartTimeout,
+            StopReason::GroupClosed => Reason::GroupClosed,
+            StopReason::HostGone => Reason::HostGone,
+        }
+    }
+}
