@@ -33,6 +33,10 @@ pub enum Error {
         status: u8,
         why: String,
     },
+    /// Nothing may start in its group now, or it was closed since the start was asked for.
+    GroupClosed {
+        why: String,
+    },
     /// [`crate::init`] was not called, and no keeper executable was named.
     NotInitialised,
     Io {
@@ -152,7 +156,7 @@ impl fmt::Display for Error {
         match self {
             Error::Store(error) => error.fmt(f),
             Error::Find(error) => error.fmt(f),
-            Error::Failed { why, .. } => f.write_str(why),
+            Error::Failed { why, .. } | Error::GroupClosed { why } => f.write_str(why),
             Error::Refused(refusal) => refusal.fmt(f),
             Error::Superseded { id, meant } => {
                 write!(f, "generation {meant} of run {id} is gone; a later one is not asked")
@@ -215,6 +219,9 @@ impl std::error::Error for Error {}
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Error {
+        if error.is_group_closed() {
+            return Error::GroupClosed { why: error.to_string() };
+        }
         Error::Store(error)
     }
 }

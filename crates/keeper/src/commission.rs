@@ -17,7 +17,9 @@ use fullstop_cage::linux::{
 };
 use fullstop_cage::{cannot, plain};
 use fullstop_core::signal::Signal;
-use fullstop_protocol::{HostPolicy, Placement, Reply, ReplyKind, Spec, Start, Stdin, Text, wipe};
+use fullstop_protocol::{
+    Failure, FailureCode, HostPolicy, Placement, Reply, ReplyKind, Spec, Start, Stdin, Text, wipe,
+};
 use rustix::process::Pid;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -34,28 +36,31 @@ pub fn carry_out() -> ! {
         Err(_) => leave(FAILED.into()),
     };
     null_over(&[0]);
-    let failed = |why: String| {
-        let kind = ReplyKind::Failed { status: FAILED, message: why };
+    let tell = |failure: Failure| {
+        let kind = ReplyKind::Failed(failure);
         let line = serde_json::to_vec(&Reply { id: 0, kind }).unwrap_or_default();
         let _ = (&host).write_all(&[line.as_slice(), b"\n"].concat());
     };
-    match read(&host).and_then(|start| begin(&host, start)) {
+    match read(&host).and_then(|start| begin(&host, start).map_err(failed)) {
         Ok(()) => leave(0),
-        Err(why) => {
-            failed(why);
+        Err(failure) => {
+            tell(failure);
             leave(FAILED.into())
         }
     }
 }
 
-fn read(host: &UnixStream) -> Result<Start, String> {
+fn failed(why: String) -> Failure {
+    Failure::with_code(FailureCode::Failed, why)
+}
+
+fn read(host: &UnixStream) -> Result<Start, Failure> {
     let mut line = Vec::new();
-    let start = read_line(host, &mut line)
-        .and_then(|()| Start::from_json(&line).map_err(|error| error.to_string()))
-        .and_then(|start| {
-            start.spec.check_supported().map_err(|error| error.to_string())?;
-            Ok(start)
-        });
+    let start = read_line(host, &mut line).map_err(failed).and_then(|()| {
+        let start = Start::from_json(&line)?;
+        start.check()?;
+        Ok(start)
+    });
     // There may be secrets in it, and whoever is forked has all that we have.
     wipe(&mut line);
     start

@@ -46,10 +46,18 @@ struct Client {
     gone: bool,
     /// It was answered.
     told: bool,
-    /// Whoever asked for the run; it is first told when that is born.
-    host: bool,
+    role: Role,
     /// The request by which it asked for samples.
     subscription: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Client,
+    /// Whoever asked for the run, and is to be told that it is born, or is not to be.
+    Host {
+        awaits_birth: bool,
+    },
 }
 
 /// How far a client has come.
@@ -88,7 +96,7 @@ impl Control {
 
     pub fn host(&mut self, stream: OwnedFd) {
         let _ = rustix::io::ioctl_fionbio(&stream, true);
-        self.clients.push(Client::new(stream, true));
+        self.clients.push(Client::new(stream, Role::Host { awaits_birth: true }));
     }
 
     pub fn descriptors(&self) -> Vec<RawFd> {
@@ -101,7 +109,7 @@ impl Control {
     }
 
     pub fn has_host(&self) -> bool {
-        self.clients.iter().any(|client| client.host)
+        self.clients.iter().any(Client::is_host)
     }
 
     pub fn interest(&self) -> impl Iterator<Item = PollFd<'_>> {
@@ -130,7 +138,7 @@ impl Control {
             while let Some(line) = client.line() {
                 let Some((id, request)) = client.hear(&line) else { continue };
                 let attaches = request.as_ref().is_ok_and(Request::attaches);
-                let (peer, is_host) = (client.peer, client.host);
+                let (peer, is_host) = (client.peer, client.is_host());
                 orders.push(Order { from, peer, is_host, id, request });
                 // What follows is not said in lines any more, if that is accepted.
                 if attaches {
@@ -138,7 +146,7 @@ impl Control {
                 }
             }
         }
-        let host_left = self.clients.iter().any(|client| client.host && client.gone);
+        let host_left = self.clients.iter().any(|client| client.is_host() && client.gone);
         (orders, host_left)
     }
 
@@ -162,7 +170,7 @@ impl Control {
             let Some(listener) = &self.listener else { return };
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(stream) => {
-                    let client = Client::new(stream, false);
+                    let client = Client::new(stream, Role::Client);
                     if is_ours(client.peer) {
                         self.clients.push(client);
                     }
@@ -227,7 +235,8 @@ impl Control {
 
     /// Gives a connection away, once its order was answered.
     pub fn hand_over(&mut self, from: usize) -> Option<Handed> {
-        let client = self.clients.get_mut(from).filter(|client| !client.host && !client.gone)?;
+        let client =
+            self.clients.get_mut(from).filter(|client| !client.is_host() && !client.gone)?;
         let stream = client.stream.try_clone().ok()?;
         client.gone = true;
         Some(Handed {
@@ -239,9 +248,12 @@ impl Control {
 
     /// Tells the host that the run is born, or is not to be.
     pub fn tell_host(&mut self, kind: &ReplyKind) {
-        for client in self.clients.iter_mut().filter(|client| client.host && !client.told) {
-            client.told = true;
-            client.say(&Reply { id: 0, kind: kind.clone() });
+        for client in &mut self.clients {
+            if client.role == (Role::Host { awaits_birth: true }) {
+                client.role = Role::Host { awaits_birth: false };
+                client.told = true;
+                client.say(&Reply { id: 0, kind: kind.clone() });
+            }
         }
     }
 
@@ -270,19 +282,23 @@ fn is_ours(peer: Option<Peer>) -> bool {
 }
 
 impl Client {
-    fn new(stream: OwnedFd, host: bool) -> Client {
+    fn new(stream: OwnedFd, role: Role) -> Client {
         Client {
             peer: peer(&stream),
             stream,
             unread: Vec::new(),
             unsent: Backlog::default(),
             since: now(),
-            stage: if host { Stage::Greeted } else { Stage::New },
+            stage: if role == Role::Client { Stage::New } else { Stage::Greeted },
             gone: false,
             told: false,
-            host,
+            role,
             subscription: None,
         }
+    }
+
+    fn is_host(&self) -> bool {
+        self.role != Role::Client
     }
 
     /// The request that this line is, or why it is none, with its id. A hello is answered here.
@@ -331,12 +347,13 @@ impl Client {
     fn is_idle(&mut self, now: Moment) -> bool {
         self.read();
         let had_time = self.told || self.gone || now.since(self.since) > TIME_TO_ASK;
-        !self.host && had_time && !self.unread.contains(&b'\n') && self.unsent.is_empty()
+        !self.is_host() && had_time && !self.unread.contains(&b'\n') && self.unsent.is_empty()
     }
 
     fn read(&mut self) {
         let mut buffer = [0; 4096];
-        while !self.gone {
+        // What has come whole is heard first; the rest waits in the socket.
+        while !self.gone && self.unread.len() <= LONGEST_LINE {
             match recv(&self.stream, &mut buffer, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => self.gone = true,
                 Ok((length, _)) => self.unread.extend_from_slice(&buffer[..length]),
@@ -344,10 +361,9 @@ impl Client {
                 Err(Errno::INTR) => {}
                 Err(_) => self.gone = true,
             }
-            if self.unread.len() > LONGEST_LINE {
-                self.gone = true;
-            }
         }
+        // No request is this long.
+        self.gone |= self.unread.len() > LONGEST_LINE && !self.unread.contains(&b'\n');
     }
 
     fn line(&mut self) -> Option<Vec<u8>> {
@@ -371,9 +387,8 @@ impl Client {
     }
 
     fn flush(&mut self) {
-        if !self.gone {
-            self.gone = self.unsent.send(&self.stream) == Err(Gone);
-        }
+        // One that says no more may hear all the same.
+        self.gone |= self.unsent.send(&self.stream) == Err(Gone);
     }
 }
 

@@ -177,7 +177,13 @@ impl Ledger {
         let changed = step_ends != self.step_ends || is_news(&self.record.state, &shown);
         if changed {
             self.step_ends = step_ends;
+            // One that is tried again has been stuck since the first time.
+            let since = self.record.at;
+            let was_stuck = self.record.state.is_stuck() && shown.is_stuck();
             self.stands(shown);
+            if was_stuck {
+                self.record.at = since;
+            }
         }
         if changed && !matches!(state, State::Stopping(_)) {
             self.write();

@@ -61,30 +61,31 @@ impl Frame {
         }
     }
 
-    fn decode(kind: u8, body: &[u8]) -> Result<Frame, String> {
-        let short = || format!("a frame {:?} of {} bytes", char::from(kind), body.len());
-        match kind {
-            BYTES => Ok(Frame::Bytes(body.to_vec())),
-            REPORT => Ok(Frame::Report(body.to_vec())),
-            ALL => Ok(Frame::All),
+    /// Nothing, if it is of a kind that only a later fullstop knows.
+    fn decode(kind: u8, body: &[u8]) -> Result<Option<Frame>, InvalidFrame> {
+        let short = || InvalidFrame { kind: char::from(kind), length: body.len() };
+        Ok(Some(match kind {
+            BYTES => Frame::Bytes(body.to_vec()),
+            REPORT => Frame::Report(body.to_vec()),
+            ALL => Frame::All,
             SHOWN => {
                 let (bytes, why) = body.split_first_chunk().ok_or_else(short)?;
                 let refusal = (!why.is_empty()).then(|| String::from_utf8_lossy(why).into_owned());
-                Ok(Frame::Shown { bytes: u64::from_be_bytes(*bytes), refusal })
+                Frame::Shown { bytes: u64::from_be_bytes(*bytes), refusal }
             }
             RESIZE => match *body {
-                [r1, r0, c1, c0] => Ok(Frame::Resize(Size {
+                [r1, r0, c1, c0] => Frame::Resize(Size {
                     rows: u16::from_be_bytes([r1, r0]),
                     cols: u16::from_be_bytes([c1, c0]),
-                })),
-                _ => Err(short()),
+                }),
+                _ => return Err(short()),
             },
             SCREEN => {
                 let (offset, bytes) = body.split_first_chunk().ok_or_else(short)?;
-                Ok(Frame::Screen { offset: u64::from_be_bytes(*offset), bytes: bytes.to_vec() })
+                Frame::Screen { offset: u64::from_be_bytes(*offset), bytes: bytes.to_vec() }
             }
-            _ => Err(short()),
-        }
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -96,6 +97,14 @@ fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
         frame.extend_from_slice(part);
     }
     frame
+}
+
+/// What is no frame: it is longer than any, or too short for its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a frame {kind:?} of {length} bytes")]
+pub struct InvalidFrame {
+    kind: char,
+    length: usize,
 }
 
 /// Frames out of the pieces in which they arrive.
@@ -114,15 +123,19 @@ impl Frames {
 
     /// The next whole frame. After an error nothing more can be understood.
     #[allow(clippy::should_implement_trait)] // More may come after nothing.
-    pub fn next(&mut self) -> Option<Result<Frame, String>> {
-        let (&head, _) = self.0.split_first_chunk::<HEAD>()?;
-        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-        if length > LONGEST_FRAME {
-            return Some(Err(format!("a frame of {length} bytes")));
+    pub fn next(&mut self) -> Option<Result<Frame, InvalidFrame>> {
+        loop {
+            let (&[kind, length @ ..], _) = self.0.split_first_chunk::<HEAD>()?;
+            let length = u32::from_be_bytes(length) as usize;
+            if length > LONGEST_FRAME {
+                return Some(Err(InvalidFrame { kind: char::from(kind), length }));
+            }
+            let body = self.0.get(HEAD..HEAD + length)?;
+            let frame = Frame::decode(kind, body).transpose();
+            self.0.drain(..HEAD + length);
+            if frame.is_some() {
+                return frame;
+            }
         }
-        let body = self.0.get(HEAD..HEAD + length)?;
-        let frame = Frame::decode(head[0], body);
-        self.0.drain(..HEAD + length);
-        Some(frame)
     }
 }

@@ -88,4 +88,15 @@ impl Start {
     pub fn from_json(json: &[u8]) -> Result<Start, SpecError> {
         read_strictly(json, "spec.")
     }
+
+    /// Whether this can be started, by this version, as it was meant.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.spec.check()?;
+        let (named, given) = (self.spec.secrets.len(), self.launch.secrets.len());
+        if named == given {
+            return Ok(());
+        }
+        let why = format!("{named} secrets are asked for, and {given} are given");
+        Err(SpecError::Field { field: "secrets", why })
+    }
 }

@@ -1,5 +1,6 @@
 //! What a keeper answers: one JSON object a line.
 
+use crate::spec::SpecError;
 use crate::state::RunState;
 use crate::timestamp::Timestamp;
 use crate::word::Word;
@@ -35,9 +36,10 @@ pub struct Reply {
 /// ```
 /// use fullstop_protocol::ReplyKind;
 ///
-/// let failed: ReplyKind =
-///     serde_json::from_str(r#"{"type":"failed","status":127,"message":"nope: not found"}"#)?;
-/// assert!(matches!(failed, ReplyKind::Failed { status: 127, .. }));
+/// let failed: ReplyKind = serde_json::from_str(
+///     r#"{"type":"failed","code":"not-found","status":127,"message":"nope: not found"}"#,
+/// )?;
+/// assert!(matches!(failed, ReplyKind::Failed(failure) if failure.status == 127));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,12 +55,8 @@ pub enum ReplyKind {
         at: Timestamp,
     },
     Refused(Refusal),
-    /// To a host: there is no run.
-    Failed {
-        /// The exit status that a shell would give.
-        status: u8,
-        message: String,
-    },
+    /// To a host: the command does not run.
+    Failed(Failure),
     /// Who is alive.
     Census(Census),
     /// The same, to a subscriber.
@@ -71,6 +69,77 @@ pub enum ReplyKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wrote_at: Option<Timestamp>,
     },
+}
+
+/// Why a command does not run. No client decides by the message.
+///
+/// ```
+/// use fullstop_protocol::{Failure, FailureCode};
+///
+/// let failure = Failure::of_status(127, "nope: not found");
+/// assert_eq!(failure.code, FailureCode::NotFound);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Failure {
+    pub code: Word<FailureCode>,
+    /// The exit status that a shell would give.
+    pub status: u8,
+    /// One sentence, for people.
+    pub message: String,
+}
+
+impl Failure {
+    /// Where the status says all that is to be known.
+    pub fn of_status(status: u8, message: impl Into<String>) -> Failure {
+        let code = match status {
+            127 => FailureCode::NotFound,
+            126 => FailureCode::NotExecutable,
+            _ => FailureCode::Failed,
+        };
+        Failure { code: code.into(), status, message: message.into() }
+    }
+
+    /// fullstop itself cannot begin it, for this reason.
+    pub fn with_code(code: FailureCode, message: impl Into<String>) -> Failure {
+        const FAILED: u8 = 125;
+        Failure { code: code.into(), status: FAILED, message: message.into() }
+    }
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Failure {
+        let code = match error {
+            SpecError::Unsupported { .. } => FailureCode::Unsupported,
+            SpecError::Field { .. } | SpecError::Invalid { .. } => FailureCode::InvalidSpec,
+        };
+        Failure::with_code(code, error.to_string())
+    }
+}
+
+/// A stable word for why a command does not run.
+///
+/// ```
+/// use fullstop_protocol::FailureCode;
+///
+/// assert_eq!(serde_json::to_string(&FailureCode::GroupClosed)?, r#""group-closed""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureCode {
+    /// The spec asks for what this version does not know, or cannot do yet.
+    Unsupported,
+    InvalidSpec,
+    /// There is no such program.
+    NotFound,
+    /// There is, and it cannot be executed.
+    NotExecutable,
+    /// Its group is closed, or was since the start was asked for.
+    GroupClosed,
+    /// Something else, which the message tells.
+    Failed,
 }
 
 /// Why a request is not obeyed. No client decides by the message.

@@ -11,6 +11,7 @@ use crate::streams::{Drain, Output, Stdin};
 use crate::text::Text;
 use crate::variables;
 use fullstop_core::cage::CagePreference;
+use fullstop_core::id::Id;
 use fullstop_core::ladder::Ladder;
 use fullstop_core::machine::Plan;
 use fullstop_core::words::OnExit;
@@ -172,6 +173,9 @@ pub enum SpecError {
     /// This fullstop does not know the field, or cannot do yet what it asks for.
     #[error("{field} is not supported by this version of fullstop")]
     Unsupported { field: String },
+    /// What stands in that field cannot be what was meant.
+    #[error("{why}")]
+    Field { field: &'static str, why: String },
     #[error("no spec: {why}")]
     Invalid { why: String },
 }
@@ -181,7 +185,7 @@ impl SpecError {
     pub fn code(&self) -> &'static str {
         match self {
             SpecError::Unsupported { .. } => "unsupported",
-            SpecError::Invalid { .. } => "invalid-spec",
+            SpecError::Field { .. } | SpecError::Invalid { .. } => "invalid-spec",
         }
     }
 }
@@ -225,6 +229,25 @@ impl Spec {
     /// limit.
     pub fn from_json(json: &[u8]) -> Result<Spec, SpecError> {
         read_strictly(json, "")
+    }
+
+    /// Whether this can be run, by this version, as it was meant.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.check_supported()?;
+        check_name(self.name.as_deref())?;
+        let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
+        let texts = [
+            ("argv", self.argv.iter().any(has_zero)),
+            ("env", variables.into_iter().any(has_zero)),
+            ("cwd", self.cwd.iter().any(has_zero)),
+        ];
+        match texts.into_iter().find(|(_, has_zero)| *has_zero) {
+            // The kernel would take what stands before it for the whole.
+            Some((field, _)) => {
+                Err(SpecError::Field { field, why: format!("there is a zero byte in {field}") })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether this version can do all that is asked.
@@ -292,6 +315,28 @@ impl Spec {
     pub fn variable(&self, name: &str) -> Option<&Text> {
         self.env.iter().find(|(key, _)| key.0 == name).map(|(_, value)| value)
     }
+}
+
+fn has_zero(text: &Text) -> bool {
+    text.0.as_encoded_bytes().contains(&0)
+}
+
+/// A name is typed and shown, and never taken for an id.
+fn check_name(name: Option<&str>) -> Result<(), SpecError> {
+    const LONGEST: usize = 100;
+    let why = match name {
+        Some(name)
+            if name.is_empty() || name.len() > LONGEST || name.contains(char::is_control) =>
+        {
+            format!("{name:?} is no name: it is empty, too long, or cannot be shown")
+        }
+        // A whole id always means its run, so that such a name could mean another one.
+        Some(name) if name.parse::<Id>().is_ok() => {
+            format!("{name:?} is no name: it is written like the id of a run")
+        }
+        _ => return Ok(()),
+    };
+    Err(SpecError::Field { field: "name", why })
 }
 
 /// Reads a value that holds a spec at `path` (`spec.`, or nothing if it is one). Returns the

@@ -62,6 +62,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Nothing may start in the group now, or what was to start in it has come too late.
+    pub fn is_group_closed(&self) -> bool {
+        matches!(self, StoreError::GroupClosed(_) | StoreError::GroupClosedMeanwhile(_))
+    }
+
     pub fn io(what: &'static str, path: &Path, source: impl Into<io::Error>) -> StoreError {
         StoreError::Io { what, path: path.to_owned(), source: source.into() }
     }

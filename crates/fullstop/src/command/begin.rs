@@ -7,10 +7,10 @@ use crate::offload::offload;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::secret;
-use fullstop_core::id::Id;
 use fullstop_keeper::{Assignment, Ending, Loudness, Sink, fresh_id};
 use fullstop_protocol::{
-    Host, HostPolicy, Launch, Placement, Reply, ReplyKind, Sealed, Spec, Start, Stdin, Text,
+    FailureCode, Host, HostPolicy, Launch, Placement, Reply, ReplyKind, Sealed, Spec, Start, Stdin,
+    Text,
 };
 use fullstop_store::{AskedGroup, GroupName, Store, Tag};
 use std::io::{IsTerminal as _, stdin};
@@ -95,9 +95,9 @@ impl Command {
         for (key, value) in std::mem::take(&mut self.labels) {
             self.spec.labels.insert(key, value)?;
         }
-        check_name(self.spec.name.as_deref())?;
         secret::check(&self.spec.secrets, &self.set)?;
         let mut spec = self.settled(placement)?;
+        spec.check()?;
         // A restart may be asked for elsewhere.
         let given = spec.cwd.take().unwrap_or_else(|| ".".into());
         spec.cwd = Some(absolute(&given).unwrap_or(given));
@@ -143,38 +143,13 @@ pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Re
             let line = line.into_std().map_err(Error::io("hold the line"))?;
             Ok(Run::hosted(runs.clone(), run, generation, line))
         }
-        Some(ReplyKind::Failed { status, message }) => Err(Error::Failed { status, why: message }),
+        Some(ReplyKind::Failed(failure)) if failure.code == FailureCode::GroupClosed => {
+            Err(Error::GroupClosed { why: failure.message })
+        }
+        Some(ReplyKind::Failed(failure)) => {
+            Err(Error::Failed { status: failure.status, why: failure.message })
+        }
         Some(_) => Err(failed("the keeper answered strangely")),
         None => Err(failed("the keeper died before the command ran")),
-    }
-}
-
-/// A name is typed and shown.
-fn check_name(name: Option<&str>) -> Result<()> {
-    const LONGEST: usize = 100;
-    match name {
-        Some(name)
-            if name.is_empty() || name.len() > LONGEST || name.contains(char::is_control) =>
-        {
-            let why = format!("{name:?} is no name: it is empty, too long, or cannot be shown");
-            Err(Error::Unfit(why))
-        }
-        // A whole id always means its run, so that such a name could mean another one.
-        Some(name) if name.parse::<Id>().is_ok() => {
-            Err(Error::Unfit(format!("{name:?} is no name: it is written like the id of a run")))
-        }
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_name_is_written_like_an_id() {
-        let refused = |name: &str| matches!(check_name(Some(name)), Err(Error::Unfit(_)));
-        assert!(refused("0tfsgdc50f59n") && refused("") && refused("two\nlines"));
-        assert!(!refused("0tfs") && !refused("research") && check_name(None).is_ok());
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use fullstop_protocol::Failure;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -174,4 +175,58 @@ fn who_has_left_is_heard() {
     assert_eq!(door.hear(), 1);
     drop(door.client(b"{\"id\":7,\"type\":\"stop\",\"generation\":1}\n"));
     assert_eq!(door.hear(), 0);
+}
+
+/// `nc -N` says all that it has to say, closes its side, and listens.
+#[test]
+fn who_says_no_more_hears_the_answer() {
+    let mut door = Door::open("half");
+    let mut client = door.client(STOP);
+    client.shutdown(std::net::Shutdown::Write).expect("half closed");
+    assert_eq!(door.hear(), 1);
+    let told = told(&mut client);
+    assert_eq!((told.len(), &told[1]["code"]), (2, &"superseded".into()));
+}
+
+/// So many requests at once are heard one part after the other; what is no request is not
+/// heard to its end.
+#[test]
+fn a_long_row_of_requests_is_heard_to_its_end() {
+    let mut door = Door::open("row");
+    let client = door.client(HELLO);
+    client.set_nonblocking(true).expect("no waiting");
+    let request = b"{\"id\":7,\"type\":\"stop\",\"generation\":1}\n";
+    let all = request.repeat(4000);
+    let (mut said, mut heard, mut answers) = (0, 0, vec![0; 1 << 20]);
+    while heard < 4000 {
+        if let Some(rest) = all.get(said..).filter(|rest| !rest.is_empty()) {
+            said += (&client).write(rest).unwrap_or_default();
+        }
+        // Who does not read its answers is dropped at last.
+        let _ = (&client).read(&mut answers);
+        heard += door.hear();
+    }
+    let endless = door.client(&vec![b'x'; LONGEST_LINE + 2]);
+    door.hear();
+    assert_eq!(door.control.clients.len(), 1);
+    drop((client, endless));
+}
+
+/// A request that comes before the birth is answered; that it is born is told all the same.
+#[test]
+fn a_host_is_told_of_the_birth_whatever_it_has_asked_before() {
+    let (mut host, ours) = UnixStream::pair().expect("a pair");
+    let mut control = Control::default();
+    control.host(ours.into());
+    host.write_all(b"{\"id\":3,\"type\":\"stay\"}\n").expect("said");
+    let (orders, _) = control.turn();
+    assert!(orders[0].is_host && orders[0].request.is_ok());
+    let failed = |message: &str| ReplyKind::Failed(Failure::of_status(125, message));
+    control.answer(orders[0].from, orders[0].id, failed("asked"));
+    control.tell_host(&failed("born"));
+    control.tell_host(&failed("born again"));
+    let told = told(&mut host);
+    let ids: Vec<_> = told.iter().map(|it| (&it["id"], &it["message"])).collect();
+    assert_eq!(ids, [(&3.into(), &"asked".into()), (&0.into(), &"born".into())]);
+    assert!(control.hand_over(0).is_none(), "it is no window");
 }

@@ -23,7 +23,7 @@ use fullstop_core::cage::CageKind;
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Input, State};
 use fullstop_core::signal::Signal;
-use fullstop_protocol::{HostPolicy, Placement, ReplyKind, Sealed, Stdin};
+use fullstop_protocol::{Failure, FailureCode, HostPolicy, Placement, ReplyKind, Sealed, Stdin};
 use rustix::fs::{Mode, OFlags, open};
 use std::ffi::CString;
 use std::io;
@@ -78,13 +78,15 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     let _ = host.map(|host| control.host(host));
     let made = open_early(assigned, &mut ledger, &mut control).and_then(|()| {
         let stdio = Stdio { own_session, ends, capture: capture.as_ref() };
-        prepare(assigned, blueprint, mask, stdio)
+        let failed = |why| Failure::with_code(FailureCode::Failed, why);
+        prepare(assigned, blueprint, mask, stdio).map_err(failed)
     });
     let (signals, cage, command, feed) = match made {
         Ok(made) => made,
-        Err(why) => {
+        Err(failure) => {
+            let why = failure.message.clone();
             let _ = ledger.map(Ledger::abandon);
-            control.tell_host(&ReplyKind::Failed { status: FAILED, message: why.clone() });
+            control.tell_host(&ReplyKind::Failed(failure));
             control.drain();
             let state = State::Starting { born: false, clocks: Clocks::default() };
             let error = Some((FAILED, why));
@@ -134,11 +136,15 @@ fn open_early(
     assigned: &Assignment,
     ledger: &mut Option<Ledger>,
     control: &mut Control,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     let needed =
         assigned.spec.group.is_some() || assigned.launch.placement != Placement::Foreground;
     if let Some(ledger) = ledger.as_mut().filter(|_| needed) {
-        control.listen(ledger.listen(assigned).map_err(|error| error.to_string())?);
+        control.listen(ledger.listen(assigned).map_err(|error| {
+            let is_closed = error.is_group_closed();
+            let code = if is_closed { FailureCode::GroupClosed } else { FailureCode::Failed };
+            Failure::with_code(code, error.to_string())
+        })?);
     }
     Ok(())
 }

@@ -79,6 +79,10 @@ impl Keeper<'_> {
                 let size = *size;
                 self.tty().ok_or_else(no_terminal)?.resize(size);
             }
+            RequestKind::Attach { .. } if order.is_host => {
+                let message = "the line of the program that the run belongs to is no window";
+                return Err(Refusal::new(RefusalCode::InvalidRequest, message));
+            }
             RequestKind::Attach { .. } => {
                 if !self.tty().ok_or_else(no_terminal)?.windows.has_room() {
                     let message = "it has too many windows already";

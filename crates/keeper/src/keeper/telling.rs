@@ -9,7 +9,7 @@ use fullstop_cage::Cage as _;
 use fullstop_cage::linux::now;
 use fullstop_core::machine::State;
 use fullstop_core::signal::Signal;
-use fullstop_protocol::{EventKind, Frame, ReplyKind, Report};
+use fullstop_protocol::{EventKind, Failure, Frame, ReplyKind, Report};
 use rustix::event::poll;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ impl Keeper<'_> {
     pub(super) fn answer_host(&mut self) {
         if self.control.has_host() {
             let answer = match &self.engine.failure {
-                Some((status, why)) => ReplyKind::Failed { status: *status, message: why.clone() },
+                Some((status, why)) => ReplyKind::Failed(Failure::of_status(*status, why.clone())),
                 None => self.accepted(),
             };
             self.control.tell_host(&answer);

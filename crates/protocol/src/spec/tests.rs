@@ -121,6 +121,42 @@ fn what_is_no_spec_says_why() {
 }
 
 #[test]
+fn no_name_is_written_like_an_id() {
+    let named = |name: &str| {
+        let name = Some(name.to_owned());
+        Spec { name, ..Spec::new(vec!["true".into()]) }.check().map_err(|error| error.code())
+    };
+    for refused in ["0tfsgdc50f59n", "", "two\nlines"] {
+        assert_eq!(named(refused), Err("invalid-spec"), "{refused:?}");
+    }
+    assert!(named("0tfs").is_ok() && named("research").is_ok());
+}
+
+/// The kernel would take what stands before it for the whole.
+#[test]
+fn there_is_no_zero_in_what_the_kernel_gets() {
+    let usual = || Spec::new(vec!["true".into()]);
+    for spec in [
+        Spec { argv: vec!["true".into(), "a\0b".into()], ..usual() },
+        Spec { env: vec![("A".into(), "\0".into())], ..usual() },
+        Spec { cwd: Some("/\0".into()), ..usual() },
+    ] {
+        assert!(matches!(spec.check(), Err(SpecError::Field { .. })), "{spec:?}");
+    }
+}
+
+#[test]
+fn a_start_has_what_is_in_its_secrets() {
+    let launch = || Launch::new(Id::new(1_800_000_000_000, 7), Placement::Background);
+    let spec = Spec { secrets: full().secrets, ..Spec::new(vec!["true".into()]) };
+    let spec = Spec { secrets: vec![SecretFile { fd: None, ..spec.secrets[0].clone() }], ..spec };
+    let start = Start { spec, launch: launch() };
+    assert!(matches!(start.check(), Err(SpecError::Field { field: "secrets", .. })));
+    let secrets = vec![crate::Sealed::new(b"key".to_vec())];
+    assert_eq!(Start { launch: Launch { secrets, ..launch() }, ..start }.check(), Ok(()));
+}
+
+#[test]
 fn a_time_that_was_given_is_never_none() {
     let timeout = Some(Duration::from_micros(1));
     let spec = Spec { timeout, ..Spec::new(vec!["true".into()]) };

@@ -3,7 +3,9 @@
 use super::samples::{at, id, later, member, plain_member, states, words, written};
 use super::vector::Vector;
 use fullstop_core::words::Reason;
-use fullstop_protocol::{Census, Refusal, RefusalCode, Reply, ReplyKind, RunState, Timestamp};
+use fullstop_protocol::{
+    Census, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind, RunState, Timestamp,
+};
 use serde_json::json;
 
 pub fn replies() -> Vec<Vector> {
@@ -21,8 +23,12 @@ pub fn replies() -> Vec<Vector> {
     }
     let refused = Refusal { code: later("lane-full"), message: "no".to_owned(), hint: None };
     add("refused: a later code", ReplyKind::Refused(refused));
-    let message = "nope: not found".to_owned();
-    add("failed", ReplyKind::Failed { status: 127, message });
+    for code in words::<FailureCode>() {
+        let failure = Failure::with_code(code, "it does not run");
+        add(&format!("failed: {}", written(&code)), ReplyKind::Failed(failure));
+    }
+    let failure = Failure { code: later("lane-closed"), status: 125, message: "no".to_owned() };
+    add("failed: a later code", ReplyKind::Failed(failure));
     add("census", ReplyKind::Census(census()));
     add("a crowd, of whom none is named", ReplyKind::Census(crowd()));
     let wrote_at = Some(Timestamp::from_unix_ms(1_794_790_765_448));
