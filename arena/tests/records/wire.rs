@@ -12,8 +12,8 @@ use arena::{Context, Outcome, Process, Registry, World, await_until, ensure};
 use serde_json::{Value, json};
 
 use super::desk::{
-    QUIET, alive, all_clean, cgroup_procs, dir, expect_over, nobody, proof, record, say, start,
-    tell, who,
+    QUIET, alive, all_clean, await_settled, cgroup_procs, dir, edit, expect_over, nobody, proof,
+    record, say, start, tell, who,
 };
 use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add};
 
@@ -22,8 +22,10 @@ pub fn register(registry: &mut Registry) {
         ("many-requests", many_requests as fn(&mut World, Place) -> Outcome),
         ("census", census),
         ("samples", samples),
+        ("members-of-a-stop", members_of_a_stop),
         ("resize", resize),
         ("asked-by", asked_by),
+        ("a-keeper-of-version-1", earlier_keeper),
         ("an-impostor-stop", |world, place| impostor(world, place, "stop")),
         ("an-impostor-kill", |world, place| impostor(world, place, "kill")),
     ] {
@@ -174,6 +176,44 @@ fn samples(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
+/// A subscriber sees which steps each member was asked by and has outlived, and who died when.
+fn members_of_a_stop(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    // Deaf to INT, and to TERM.
+    let deaf = format!("trap '' INT TERM; {CROWD}");
+    let ladder = ["--ladder", "int@leader:1500ms,term@tree:1500ms,kill"];
+    let id = start(world, place, &ladder, &["sh", "-c", &deaf])?;
+    ready.expect("up")?;
+    let leader = i64::from(who(world, &id)?.leader.pid);
+    let mut subscriber = Client::connect(world, &id)?;
+    subscriber.ask(&json!({"id": 1, "type": "subscribe"}))?;
+    let first = subscriber.hear()?;
+    ensure!(told_members(&first).contains(&leader), "the first sample: {first}");
+    Client::connect(world, &id)?.ask(&json!({"id": 1, "type": "stop"}))?;
+    let (mut seen, mut died) = (Vec::new(), Vec::new());
+    while let Ok(sample) = subscriber.hear() {
+        let members = sample["members"].as_array().into_iter().flatten();
+        for member in members.filter(|member| member["pid"] == leader) {
+            seen.push((member["asked_by"].clone(), member["outlived"].clone()));
+        }
+        died.extend(sample["died"].as_array().cloned().unwrap_or_default());
+    }
+    let asked = |steps: &[&str], outlived: &[&str]| {
+        let or_none = |words: &[&str]| if words.is_empty() { Value::Null } else { json!(words) };
+        seen.contains(&(or_none(steps), or_none(outlived)))
+    };
+    ensure!(asked(&["int@leader"], &[]), "while it is asked: {seen:?}");
+    ensure!(asked(&["int@leader", "term@tree"], &["int@leader"]), "while all are: {seen:?}");
+    let mut dead: Vec<i64> = died.iter().filter_map(|death| death["pid"].as_i64()).collect();
+    dead.sort_unstable();
+    ensure!(dead == told_members(&first) && dead.len() == 4, "{dead:?} died, of {first}");
+    ensure!(died.iter().all(|death| death["is_exact"] == true), "they were reaped: {died:?}");
+    say(world, place, &["wait", &id])?;
+    nobody(world)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
 /// A client that is no window gives a terminal its size, and the command hears of it.
 fn resize(world: &mut World, place: Place) -> Outcome {
     let mut sizes = Lines::create(world, "sizes")?;
@@ -212,6 +252,30 @@ fn asked_by(world: &mut World, place: Place) -> Outcome {
     }
     let events = tell(world, place, &["events", &id])?;
     ensure!(events.contains("asked to end by Ada's phone (not verified)"), "{events}");
+    all_clean(world)
+}
+
+/// A keeper of version 1 does not speak this wire: it is asked by the signal that it takes for
+/// a request to stop.
+fn earlier_keeper(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &["--ladder", "term@leader:100ms,kill"], &["sh", "-c", QUIET])?;
+    await_settled(world, &id)?;
+    edit(world, &id, "record.json", |record| {
+        record["version"] = 1.into();
+        record["state"] = json!({"state": "running"});
+        record["started_at"] = 1_790_000_000_123_u64.into();
+        for later in ["at", "events", "cgroup_inode", "cgroup_parent_inode"] {
+            record.as_object_mut().map(|fields| fields.remove(later));
+        }
+    })?;
+    let listed = say(world, place, &["ps", "--json"])?.json()?;
+    ensure!(listed[0]["state"] == "running", "ps says {listed}");
+    let said = say(world, place, &["stop", &id])?;
+    said.expect(0)?;
+    ensure!(said.err.contains("asked by SIGTERM"), "it said {:?}", said.err);
+    nobody(world)?;
+    expect_over(world, &id, "stopped", proof(place))?;
     all_clean(world)
 }
 

@@ -60,10 +60,12 @@ pub trait Cage {
 }
 
 /// What a round of signals met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     pub alive: usize,
     pub signalled: usize,
+    /// The pids and start times of those that were signalled one by one.
+    pub reached: Vec<(i32, u64)>,
 }
 
 /// What a look found.
@@ -78,6 +80,8 @@ pub struct Look {
     /// Since the latest step that asked, so many died whom it had not met that asking is in
     /// vain.
     pub storms: bool,
+    /// The pids of those that were reaped.
+    pub died: Vec<i32>,
     /// There is more to see than one look takes.
     pub unfinished: bool,
     pub proof: Option<Witness>,

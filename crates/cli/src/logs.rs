@@ -99,8 +99,7 @@ struct Teller {
 
 #[derive(Serialize)]
 struct Told {
-    /// Milliseconds since 1970.
-    at: u64,
+    at: Timestamp,
     stream: Stream,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Text>,
@@ -159,7 +158,7 @@ impl Teller {
 
     /// A line each, with its newline: together they are the log.
     fn json(&mut self, said: Said) -> io::Result<()> {
-        let (at, stream) = (said.at() / 1000, said.stream());
+        let (at, stream) = (Timestamp::from_unix_ms(said.at() / 1000), said.stream());
         match said {
             Said::Cut { bytes, .. } => {
                 self.value(&Told { at, stream, text: None, cut: Some(bytes) })

@@ -39,6 +39,8 @@ pub struct Engine<C> {
     pub failure: Option<(u8, String)>,
     /// The system had no room for the command; it was never tried.
     pub no_room: bool,
+    /// The pids of those that were reaped, while somebody wants to know.
+    pub died: Option<Vec<i32>>,
     /// The last look has not seen all there was.
     unfinished: bool,
     nap: Duration,
@@ -70,6 +72,7 @@ impl<C: Cage> Engine<C> {
             feed: None,
             failure: None,
             no_room: false,
+            died: None,
             unfinished: false,
             nap: SHORTEST_NAP,
             round_at: now(),
@@ -120,7 +123,11 @@ impl<C: Cage> Engine<C> {
             }
             Effect::Heard(signal) => {
                 let alive = self.cage.count(self.time_to_ask());
-                self.notes.step(format!("{signal}@leader"), now, Round { alive, signalled: 0 });
+                self.notes.step(
+                    format!("{signal}@leader"),
+                    now,
+                    Round { alive, ..Round::default() },
+                );
             }
             Effect::Forward(signal) => self.cage.forward(signal),
             Effect::CloseStdin => {
@@ -158,7 +165,7 @@ impl<C: Cage> Engine<C> {
     /// Counted before it is taken: whoever obeys may be gone at once.
     fn quiet_step(&mut self, step: &str, now: Moment) {
         let alive = self.cage.count(self.time_to_ask());
-        self.notes.step(step.to_owned(), now, Round { alive, signalled: 0 });
+        self.notes.step(step.to_owned(), now, Round { alive, ..Round::default() });
     }
 
     fn kill(&mut self, now: Moment) {
@@ -167,7 +174,7 @@ impl<C: Cage> Engine<C> {
         self.notes.tried();
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
-        self.rest_after(round);
+        self.rest_after(&round);
         if self.notes.steps.last().is_none_or(|last| last.step != STEP) {
             self.notes.step(STEP.to_owned(), now, round);
         }
@@ -224,8 +231,11 @@ impl<C: Cage> Engine<C> {
     }
 
     fn see(&mut self) -> Look {
-        let look = self.cage.look();
+        let mut look = self.cage.look();
         self.unfinished = look.unfinished;
+        if let Some(died) = &mut self.died {
+            died.append(&mut look.died);
+        }
         look
     }
 
@@ -268,10 +278,10 @@ impl<C: Cage> Engine<C> {
             return;
         }
         let round = self.cage.kill();
-        self.rest_after(round);
+        self.rest_after(&round);
     }
 
-    fn rest_after(&mut self, round: Round) {
+    fn rest_after(&mut self, round: &Round) {
         if round.signalled > 0 {
             self.nap = SHORTEST_NAP;
             self.round_at = now();

@@ -23,6 +23,7 @@ mod lifeline;
 mod living;
 pub mod name;
 mod notes;
+mod roster;
 mod screen;
 mod sink;
 pub mod sweep;

@@ -1,6 +1,7 @@
 //! What happened to a run, gathered for its report.
 
 use crate::assignment::Assignment;
+use crate::roster::Reached;
 use fullstop_cage::linux::now;
 use fullstop_cage::{Round, Witness};
 use fullstop_core::cage::{CageKind, Member, OutputHolder};
@@ -20,6 +21,7 @@ pub struct Notes {
     /// Who first asked for the end.
     pub asked: Option<Asker>,
     pub steps: Vec<StepRecord>,
+    pub reached: Reached,
     /// How often the last step was taken, and when for the last time.
     tries: u32,
     tried_at: Timestamp,
@@ -42,6 +44,7 @@ impl Notes {
             cage: CageKind::Tree,
             asked: None,
             steps: Vec::new(),
+            reached: Reached::default(),
             tries: 0,
             tried_at: Timestamp::default(),
             kernel: None,
@@ -60,11 +63,12 @@ impl Notes {
     }
 
     pub fn step(&mut self, step: String, at: Moment, round: Round) {
-        let Round { alive, signalled } = round;
+        let Round { alive, signalled, reached } = round;
         // A step that met nobody is not worth a word: the last ones were dying.
         if alive == 0 && signalled == 0 {
             return;
         }
+        self.reached.by(&step, reached);
         self.steps.push(StepRecord { step, at_ms: self.ms_until(at), alive, signalled });
     }
 

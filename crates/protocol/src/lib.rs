@@ -39,7 +39,9 @@ pub use frame::{Frame, Frames, InvalidFrame};
 pub use labels::{LabelError, Labels};
 pub use launch::{GroupGenerations, Host, Launch, Placement, Start};
 pub use record::{Ancestry, RECORD_VERSION, Record};
-pub use reply::{Census, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind};
+pub use reply::{
+    Census, Death, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind, TrackedMember,
+};
 pub use report::{CapturedStream, REPORT_VERSION, Report, StepRecord};
 pub use request::{Hello, PROTOCOL_VERSION, Request, RequestKind, StopReason};
 pub use sealed::{Sealed, wipe};

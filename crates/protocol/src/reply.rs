@@ -63,6 +63,8 @@ pub enum ReplyKind {
     Sample {
         #[serde(flatten)]
         census: Census,
+        /// Who has died since the last sample.
+        died: Vec<Death>,
         /// Processor time since it began, of all that are or were in it.
         cpu_ms: u64,
         /// When it last wrote something; nothing, if it has not, or is not captured.
@@ -222,7 +224,34 @@ pub struct Census {
     pub alive: usize,
     /// What they hold in memory; pages that several share are counted for each.
     pub memory_bytes: u64,
-    pub members: Vec<Member>,
+    pub members: Vec<TrackedMember>,
+}
+
+/// A living member, and what became of the steps of a stop that reached it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrackedMember {
+    #[serde(flatten)]
+    pub member: Member,
+    /// The steps whose signal it got.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_by: Vec<String>,
+    /// Those of them that are over, while it lives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outlived: Vec<String>,
+}
+
+/// The death of a member that a sample has named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Death {
+    pub pid: i32,
+    pub start_ticks: u64,
+    pub command: String,
+    /// When it died; or, where that is not exact, by when.
+    pub at: Timestamp,
+    /// Its keeper has reaped it. The deaths of others are seen between two samples.
+    pub is_exact: bool,
 }
 
 impl Census {

@@ -328,7 +328,7 @@ impl LinuxCage {
             all = survey(First::Oldest, Bound::until(until), |held, stat| {
                 met.insert(stat.pid);
                 if stat.is_alive() && seen.insert(stat.pid) && meant(stat) {
-                    asked.extend(held.keep());
+                    asked.extend(held.keep(), stat);
                 }
             });
             if !all || !seen.is_empty() {
@@ -342,11 +342,12 @@ impl LinuxCage {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
                 met.insert(stat.pid);
                 seen.insert(stat.pid);
-                asked.extend(Some(held).filter(|_| meant(&stat)));
+                asked.extend(Some(held).filter(|_| meant(&stat)), &stat);
             }
         }
         self.latecomers = Latecomers::of_a_step_that_met(met, seen.len());
-        Round { alive: seen.len(), signalled: asked.tell_all() }
+        asked.tell_all();
+        Round { alive: seen.len(), signalled: asked.told.len(), reached: asked.told }
     }
 
     /// Members of our cgroup who do not descend from us: a process that entered
@@ -378,6 +379,7 @@ impl LinuxCage {
                 self.last.reaped(pid);
                 self.latecomers.reaped(pid);
                 self.last_death = Instant::now();
+                look.died.push(pid);
             }
             if Some(pid) != leader {
                 continue;
@@ -419,31 +421,31 @@ impl LinuxCage {
 /// Those who are to be told, held until then.
 struct Asked {
     signal: Signal,
-    held: Vec<Held>,
+    /// With their start times.
+    held: Vec<(Held, u64)>,
     /// How many of them cost a descriptor, and how many may.
     open: usize,
     room: usize,
-    told: usize,
+    told: Vec<(i32, u64)>,
 }
 
 impl Asked {
     fn new(signal: Signal) -> Asked {
-        Asked { signal, held: Vec::new(), open: 0, room: room_for_descriptors(), told: 0 }
+        Asked { signal, held: Vec::new(), open: 0, room: room_for_descriptors(), told: Vec::new() }
     }
 
-    fn extend(&mut self, held: Option<Held>) {
+    fn extend(&mut self, held: Option<Held>, stat: &Stat) {
         self.open += usize::from(held.as_ref().is_some_and(|held| held.pidfd().is_some()));
-        self.held.extend(held);
+        self.held.extend(held.map(|held| (held, stat.start_ticks)));
         if self.open >= self.room {
             self.tell_all();
         }
     }
 
-    /// Returns how many have been told since the beginning.
-    fn tell_all(&mut self) -> usize {
-        self.told += self.held.drain(..).filter(|held| tell(held, self.signal)).count();
+    fn tell_all(&mut self) {
+        let told = self.held.drain(..).filter(|(held, _)| tell(held, self.signal));
+        self.told.extend(told.map(|(held, start_ticks)| (held.pid(), start_ticks)));
         self.open = 0;
-        self.told
     }
 }
 
@@ -486,8 +488,12 @@ impl Cage for LinuxCage {
         match whom {
             Whom::Leader => {
                 let alive = self.alive(within);
-                let told = self.leader().is_some_and(|leader| tell(leader, signal));
-                Round { alive, signalled: usize::from(told) }
+                let told = self.leader().filter(|leader| tell(leader, signal));
+                let reached: Vec<_> = told
+                    .and_then(|leader| Some((leader.pid(), leader.stat()?.start_ticks)))
+                    .into_iter()
+                    .collect();
+                Round { alive, signalled: usize::from(told.is_some()), reached }
             }
             Whom::Children => self.signal_tree(signal, within, |stat| stat.ppid == own),
             Whom::Group => {
@@ -506,7 +512,7 @@ impl Cage for LinuxCage {
         if let Some(survivors) = &self.followed {
             let _ = self.cgroup.as_ref().map(Cgroup::kill);
             let signalled = survivors.iter().filter(|held| held.send(Signal::KILL).is_ok()).count();
-            return Round { alive: survivors.len(), signalled };
+            return Round { alive: survivors.len(), signalled, ..Round::default() };
         }
         let Some(cgroup) = &mut self.cgroup else { return self.kill_tree() };
         let Some(last_kill) = self.last_kill else {
@@ -517,7 +523,7 @@ impl Cage for LinuxCage {
                 return self.kill_tree();
             }
             self.last_kill = Some(Instant::now());
-            return Round { alive, signalled: alive };
+            return Round { alive, signalled: alive, ..Round::default() };
         };
         // Whoever has left the cgroup is still in the tree; and where the kernel
         // cannot kill a cgroup, the tree is all there is. The last who died in it may

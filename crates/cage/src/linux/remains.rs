@@ -152,7 +152,8 @@ impl Remains {
     pub fn kill(&self, members: &[Held]) -> Round {
         let _ = self.cgroup.as_ref().map(Cgroup::kill);
         let killed = |held: &&Held| held.send(Signal::KILL).is_ok();
-        Round { alive: members.len(), signalled: members.iter().filter(killed).count() }
+        let signalled = members.iter().filter(killed).count();
+        Round { alive: members.len(), signalled, ..Round::default() }
     }
 
     /// Why it may be said that they are gone, once a search finds nobody.

@@ -118,7 +118,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         end_wanted: false,
         idling,
         roll_at: None,
-        sample_at: None,
+        sampling: None,
         wrote_at: None,
         is_settled: false,
         early: Vec::new(),

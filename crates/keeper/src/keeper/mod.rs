@@ -29,6 +29,7 @@ use fullstop_protocol::Timestamp;
 use output::Idling;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use sampling::Sampling;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -60,8 +61,8 @@ struct Keeper<'a> {
     idling: Option<Idling>,
     /// When it is next written down how it stands.
     roll_at: Option<Moment>,
-    /// When the subscribers are told next, if there are any.
-    sample_at: Option<Moment>,
+    /// What the subscribers are told, if there are any.
+    sampling: Option<Sampling>,
     /// When the command last wrote something, if its output is captured.
     wrote_at: Option<Timestamp>,
     is_settled: bool,
@@ -104,6 +105,7 @@ impl Keeper<'_> {
                 // Not before: why a program cannot be executed is seen from there.
                 leave_callers_directory();
             }
+            self.note_deaths();
             self.engine.press();
             self.hear_guard();
             self.keep_clocks(&news);

@@ -2,9 +2,11 @@
 
 use super::samples::{at, id, later, member, plain_member, states, words, written};
 use super::vector::Vector;
+use fullstop_core::cage::Member;
 use fullstop_core::words::Reason;
 use fullstop_protocol::{
-    Census, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind, RunState, Timestamp,
+    Census, Death, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind, RunState,
+    Timestamp, TrackedMember,
 };
 use serde_json::json;
 
@@ -32,8 +34,8 @@ pub fn replies() -> Vec<Vector> {
     add("census", ReplyKind::Census(census()));
     add("a crowd, of whom none is named", ReplyKind::Census(crowd()));
     let wrote_at = Some(Timestamp::from_unix_ms(1_794_790_765_448));
-    add("sample", ReplyKind::Sample { census: census(), cpu_ms: 12, wrote_at });
-    let silent = ReplyKind::Sample { census: census(), cpu_ms: 12, wrote_at: None };
+    add("sample", ReplyKind::Sample { census: census(), died: deaths(), cpu_ms: 12, wrote_at });
+    let silent = ReplyKind::Sample { census: census(), died: vec![], cpu_ms: 12, wrote_at: None };
     add("sample of a run that has written nothing", silent);
 
     let to_host = Reply { id: 0, kind: accepted(RunState::Running) };
@@ -83,9 +85,28 @@ fn refusal(code: RefusalCode) -> Refusal {
 
 fn census() -> Census {
     let members = vec![member(), plain_member()];
-    Census { at: at(9_000), alive: members.len(), memory_bytes: 1 << 20, members }
+    let alive = members.len();
+    let members = members.into_iter().map(tracked).collect();
+    Census { at: at(9_000), alive, memory_bytes: 1 << 20, members }
 }
 
 fn crowd() -> Census {
     Census { at: at(9_000), alive: 12_000, memory_bytes: 1 << 33, members: Vec::new() }
+}
+
+/// The first one ignored what it was asked.
+fn tracked(member: Member) -> TrackedMember {
+    let asked_by = vec!["int@leader".to_owned(), "term@tree".to_owned()];
+    TrackedMember { member, outlived: asked_by[..1].to_vec(), asked_by }
+}
+
+fn deaths() -> Vec<Death> {
+    let death = |pid, is_exact| Death {
+        pid,
+        start_ticks: 880_410,
+        command: "sleep 60".to_owned(),
+        at: at(9_500),
+        is_exact,
+    };
+    vec![death(4120, true), death(4121, false)]
 }
