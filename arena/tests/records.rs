@@ -48,6 +48,7 @@ mod records {
     pub mod suspended;
     pub mod sweeping;
     pub mod titles;
+    pub mod unlisted;
     pub mod vanished;
     pub mod wire;
     pub mod worlds;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
             records::sweeping::register,
             records::members::register,
             records::vanished::register,
+            records::unlisted::register,
             records::denied::register,
             records::misplaced::register,
             records::passing::register,

@@ -118,13 +118,8 @@ impl Witness {
     }
 
     /// A search found nobody alive.
-    pub(crate) fn scan_clean(is_census_complete: bool) -> Witness {
-        Witness {
-            proof: Proof::ScanClean,
-            populated: None,
-            has_children: None,
-            is_census_complete: Some(is_census_complete),
-        }
+    pub(crate) fn scan_clean(is_census_complete: Option<bool>) -> Witness {
+        Witness { proof: Proof::ScanClean, populated: None, has_children: None, is_census_complete }
     }
 
     pub fn proof(&self) -> Proof {

@@ -6,7 +6,7 @@ use crate::readable::readable;
 use crate::stop::Silence;
 use fullstop_cage::linux::Held;
 use fullstop_keeper::{commission, name};
-use fullstop_protocol::Start;
+use fullstop_protocol::{Start, wipe};
 use fullstop_store::Tag;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -100,7 +100,10 @@ async fn tell(line: UnixStream, start: &Start) -> Result<Line> {
     let mut text = serde_json::to_vec(start).map_err(|error| Error::Unfit(error.to_string()))?;
     text.push(b'\n');
     let mut line = Line::new(line)?;
-    line.write(&text).await.map_err(Error::io("tell the keeper what to run"))?;
+    let written = line.write(&text).await;
+    // There may be secrets in it.
+    wipe(&mut text);
+    written.map_err(Error::io("tell the keeper what to run"))?;
     Ok(line)
 }
 

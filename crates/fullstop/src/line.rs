@@ -18,6 +18,8 @@ pub(crate) struct Line {
     stream: BufReader<UnixStream>,
     partial: Vec<u8>,
     is_greeted: bool,
+    /// The process at the other end is the keeper that the record names, or our own child.
+    is_keeper: bool,
     /// The id of the last request.
     asked: u64,
 }
@@ -28,7 +30,13 @@ impl Line {
         let fail = |error| Error::io("use the line to the keeper")(error);
         stream.set_nonblocking(true).map_err(fail)?;
         let stream = UnixStream::from_std(stream).map_err(fail)?;
-        Ok(Line { stream: BufReader::new(stream), partial: Vec::new(), is_greeted: true, asked: 0 })
+        Ok(Line {
+            stream: BufReader::new(stream),
+            partial: Vec::new(),
+            is_greeted: true,
+            is_keeper: true,
+            asked: 0,
+        })
     }
 
     /// The bare stream, to be held: it needs no runtime to live.
@@ -49,14 +57,15 @@ impl Line {
             other => io::Error::other(other),
         })?;
         let stream = UnixStream::connect(address).await?;
-        if !is_keeper(&stream, store, id) {
-            let why = "it is not its keeper that listens there, or one of version 1";
-            return Err(io::Error::new(io::ErrorKind::ConnectionRefused, why));
-        }
+        let is_keeper = match is_keeper(&stream, store, id) {
+            Some(false) => return Err(io::ErrorKind::ConnectionRefused.into()),
+            known => known.is_some(),
+        };
         Ok(Line {
             stream: BufReader::new(stream),
             partial: Vec::new(),
             is_greeted: false,
+            is_keeper,
             asked: 0,
         })
     }
@@ -67,6 +76,10 @@ impl Line {
         generation: Option<u32>,
         kind: &RequestKind,
     ) -> io::Result<Option<ReplyKind>> {
+        let tells = matches!(kind, RequestKind::Input { .. } | RequestKind::Attach { .. });
+        if tells && !self.is_keeper {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
         self.asked += 1;
         let request = Request { id: self.asked, generation, by: None, kind: kind.clone() };
         let mut text = Vec::new();
@@ -118,13 +131,13 @@ fn add_line(text: &mut Vec<u8>, value: &impl serde::Serialize) -> io::Result<()>
 
 /// Whether the keeper that the record names is at the other end, and speaks this wire. A member
 /// of the run can put a socket of its own in the place. A record that names no keeper, or cannot
-/// be read, tells nothing: then whoever listens is asked.
-fn is_keeper(stream: &UnixStream, store: &Store, id: &Id) -> bool {
-    let Ok(record) = store.last_record(id) else { return true };
-    match record.keeper.filter(|_| world::is_here(&record.world)) {
-        // A keeper of version 1 takes SIGTERM for a request to stop, and no other.
-        Some(_) if record.version < RECORD_VERSION => false,
-        Some(keeper) => peer(stream).and_then(|peer| identify(peer.pid)) == Some(keeper),
-        None => true,
-    }
+/// be read, tells nothing: then the process that listens is given orders, whose outcome the
+/// record will tell, and nothing that is meant for the command.
+fn is_keeper(stream: &UnixStream, store: &Store, id: &Id) -> Option<bool> {
+    let record = store.last_record(id).ok()?;
+    let keeper = record.keeper.filter(|_| world::is_here(&record.world))?;
+    // A keeper of version 1 takes SIGTERM for a request to stop, and no other.
+    let speaks_this_wire = record.version >= RECORD_VERSION;
+    let is_named = || peer(stream).and_then(|peer| identify(peer.pid)) == Some(keeper);
+    Some(speaks_this_wire && is_named())
 }

@@ -1,6 +1,6 @@
 //! Who asked for the end of a run, as far as the kernel tells.
 
-use fullstop_cage::linux::{Heard, Peer, process_name, process_owner};
+use fullstop_cage::linux::{Heard, Peer, process_name};
 use fullstop_protocol::{Asker, Timestamp};
 
 /// The sender of a signal. The kernel itself asks for nothing: it tells what was typed.
@@ -8,7 +8,7 @@ pub fn of_sender(heard: Heard) -> Option<Asker> {
     let pid = Some(heard.sender).filter(|&pid| pid > 0 && !heard.by_kernel)?;
     Some(Asker {
         at: Timestamp::now(),
-        uid: Some(process_owner(pid)),
+        uid: Some(heard.uid),
         pid: Some(pid),
         program: process_name(pid),
         by: None,

@@ -77,8 +77,8 @@ impl Assignment {
         self.spec.group.as_deref().map(str::parse).transpose()
     }
 
-    /// Argument and environment strings as the kernel takes them. Nothing can hold
-    /// a NUL here: it all came from a command line or the environment.
+    /// Argument and environment strings as the kernel takes them. No zero byte is in them: the
+    /// spec was checked.
     pub fn kernel_argv(&self) -> Vec<CString> {
         self.spec.argv.iter().filter_map(|word| CString::new(word.0.as_bytes()).ok()).collect()
     }
@@ -99,7 +99,9 @@ impl Assignment {
         let term = (Text::from("TERM"), Text::from(TERM));
         let needed =
             self.spec.output.terminal().is_some() && env.iter().all(|(key, _)| *key != term.0);
-        let others = env.iter().filter(|(key, _)| key.0 != MARKER);
+        // What was inherited under the name of a secret gives way to that.
+        let is_secret = |key: &Text| self.spec.secrets.iter().any(|secret| key.0 == *secret.name);
+        let others = env.iter().filter(|(key, _)| key.0 != MARKER && !is_secret(key));
         others.chain([&marker]).chain(needed.then_some(&term)).filter_map(pair).collect()
     }
 

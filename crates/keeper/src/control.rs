@@ -122,8 +122,17 @@ impl Control {
         listener.map(|fd| PollFd::new(fd, PollFlags::IN)).chain(clients)
     }
 
+    /// A request has come whole and is not heard: behind a request to attach nothing is read
+    /// until that is answered.
+    pub fn has_lines(&self) -> bool {
+        self.clients.iter().any(|client| client.unread.contains(&b'\n'))
+    }
+
     /// When to look again though nothing happens.
     pub fn patience(&self) -> Option<Duration> {
+        if self.has_lines() {
+            return Some(Duration::ZERO);
+        }
         self.deaf_until.map(|until| until.since(now())).filter(|wait| !wait.is_zero())
     }
 

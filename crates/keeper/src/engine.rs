@@ -172,6 +172,9 @@ impl<C: Cage> Engine<C> {
         const STEP: &str = "kill";
         self.killed_at.get_or_insert(now);
         self.notes.tried();
+        if matches!(self.state, State::Stuck { .. }) {
+            self.notes.left_alive = Some(self.cage.count(self.time_to_ask()));
+        }
         let round = self.cage.kill();
         self.nap = SHORTEST_NAP;
         self.rest_after(&round);

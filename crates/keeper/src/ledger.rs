@@ -75,7 +75,7 @@ impl Ledger {
         let names = restore::Names::new();
         let mut record = file.first_record();
         if record.generation > 1 {
-            record.events = run.count_events();
+            record.events = run.read_record().map_or(0, |begun| begun.events);
         }
         let members = MemberFile::new(&record.id, record.generation);
         let mut ledger = Ledger {

@@ -6,12 +6,29 @@ use fullstop_cage::linux::now;
 use fullstop_cage::{Round, Witness};
 use fullstop_core::cage::{CageKind, Member, OutputHolder};
 use fullstop_core::ladder::Step;
-use fullstop_core::machine::{Leader, State};
+use fullstop_core::machine::{Leader, State, Stop};
 use fullstop_core::words::Moment;
 use fullstop_protocol::{
     Asker, CapturedStream, Claim, KernelAnswers, REPORT_VERSION, Report, RunState, StepRecord,
     Timestamp,
 };
+
+/// What a step for the leader is called that went on to those it left.
+const PASSED_ON: &str = "@children";
+
+fn label(stop: &Stop) -> String {
+    stop.climb.current_step().map_or("kill".to_owned(), Step::label)
+}
+
+/// What the kernel answered, as it is told.
+pub fn answers(witness: Witness) -> KernelAnswers {
+    KernelAnswers {
+        at: Timestamp::now(),
+        populated: witness.populated(),
+        has_children: witness.has_children(),
+        is_census_complete: witness.is_census_complete(),
+    }
+}
 
 #[derive(Debug)]
 pub struct Notes {
@@ -25,6 +42,8 @@ pub struct Notes {
     /// How often the last step was taken, and when for the last time.
     tries: u32,
     tried_at: Timestamp,
+    /// How many were alive when it was last tried; nothing before the second time.
+    pub left_alive: Option<usize>,
     /// What the kernel answered when the proof was made.
     pub kernel: Option<KernelAnswers>,
     pub leftovers: Vec<Member>,
@@ -47,6 +66,7 @@ impl Notes {
             reached: Reached::default(),
             tries: 0,
             tried_at: Timestamp::default(),
+            left_alive: None,
             kernel: None,
             leftovers: Vec::new(),
             survivors: Vec::new(),
@@ -68,7 +88,7 @@ impl Notes {
         if alive == 0 && signalled == 0 {
             return;
         }
-        self.reached.by(&step, reached);
+        self.reached.by(self.steps.len(), &step, reached);
         self.steps.push(StepRecord { step, at_ms: self.ms_until(at), alive, signalled });
     }
 
@@ -79,12 +99,16 @@ impl Notes {
     }
 
     pub fn proven(&mut self, witness: Witness) {
-        self.kernel = Some(KernelAnswers {
-            at: Timestamp::now(),
-            populated: witness.populated(),
-            has_children: witness.has_children(),
-            is_census_complete: witness.is_census_complete(),
-        });
+        self.kernel = Some(answers(witness));
+    }
+
+    /// The step that is being taken, among those that were noted: one that met no process was
+    /// not.
+    pub fn current_step(&self, state: &State) -> Option<usize> {
+        let State::Stopping(stop) = state else { return None };
+        let last = self.steps.last()?;
+        let is_current = last.step == label(stop) || last.step.ends_with(PASSED_ON);
+        is_current.then(|| self.steps.len() - 1)
     }
 
     /// How the run stands, as it is told.
@@ -94,13 +118,13 @@ impl Notes {
             State::Running { .. } => RunState::Running,
             State::Stopping(stop) => RunState::Stopping {
                 reason: stop.reason.into(),
-                step: stop.climb.current_step().map_or("kill".to_owned(), Step::label),
+                step: label(stop),
                 left: stop.climb.deadline().since(now()),
-                alive: self.steps.last().map(|step| step.alive),
+                alive: self.current_step(state).map(|current| self.steps[current].alive),
             },
             State::Stuck { reason, .. } => RunState::Stuck {
                 reason: (*reason).into(),
-                alive: Some(self.survivors.len()),
+                alive: Some(self.left_alive.unwrap_or(self.survivors.len())),
                 tries: self.tries,
                 tried_at: self.tried_at,
             },

@@ -15,6 +15,7 @@ pub use passing::{
 };
 
 use crate::assignment::MARKER;
+use crate::notes::answers;
 use by_tag::{end_unread, kill_all, why_not_killed};
 use fullstop_cage::linux::{Clues, Held, Marked, Remains, inside, last_born, members, now};
 use fullstop_cage::{Round, Witness};
@@ -22,8 +23,8 @@ use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_protocol::{
-    Event, EventKind, KernelAnswers, REPORT_VERSION, Record, Report, RunState, StepRecord,
-    Timestamp, Whereabouts, Word,
+    Event, EventKind, REPORT_VERSION, Record, Report, RunState, StepRecord, Timestamp, Whereabouts,
+    Word,
 };
 use fullstop_store::format::SpecFile;
 use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError, Tag, world};
@@ -451,14 +452,8 @@ impl Lost {
     /// How it ended, as the kernel has just confirmed.
     fn ended(&self, witness: Witness, round: Option<Round>) -> Report {
         let state = RunState::Ended { reason: self.first_reason() };
-        let kernel = KernelAnswers {
-            at: Timestamp::now(),
-            populated: witness.populated(),
-            has_children: witness.has_children(),
-            is_census_complete: witness.is_census_complete(),
-        };
-        let proof = Some(witness.proof().into());
-        Report { proof, kernel: Some(kernel), ..self.report(state, round) }
+        let (proof, kernel) = (Some(witness.proof().into()), Some(answers(witness)));
+        Report { proof, kernel, ..self.report(state, round) }
     }
 
     fn report(&self, state: RunState, round: Option<Round>) -> Report {
@@ -512,11 +507,11 @@ impl Lost {
     fn finish(&mut self, killed: usize, mut report: Report) -> Found {
         // A keeper that told the end, and was cut short after it, told the truth, unless the
         // kernel denies it.
-        if let Some(Event { kind: EventKind::Ended { reason, exit, proof }, .. }) = self.told.last()
+        if let Some(Event { kind: EventKind::Ended { reason, exit, .. }, .. }) = self.told.last()
             && self.living.is_none()
         {
             let state = RunState::Ended { reason: reason.clone() };
-            report = Report { state, exit: *exit, proof: proof.clone(), ..report };
+            report = Report { state, exit: *exit, ..report };
         }
         match self.write(&report).and_then(|()| self.run.finish()) {
             Ok(()) => Found::Ended { killed, report: Box::new(report) },

@@ -1,5 +1,6 @@
-//! Everything that leaves a process: what a run was asked to be, and what holds for one
-//! start of it. The same types go over a socket and to disk.
+//! Everything that leaves a process: what a run was asked to be (spec, launch), how it stands and
+//! ended (record, report, events), and what is said to its keeper (requests, replies, frames).
+//! The same types go over a socket and to disk.
 //!
 //! - A length of time is an integer of milliseconds, and its name ends in `_ms`.
 //! - A point in time is RFC 3339 in UTC.

@@ -111,11 +111,7 @@ impl Failure {
 
 impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Failure {
-        let code = match error {
-            SpecError::Unsupported { .. } => FailureCode::Unsupported,
-            SpecError::Field { .. } | SpecError::Invalid { .. } => FailureCode::InvalidSpec,
-        };
-        Failure::with_code(code, error.to_string())
+        Failure::with_code(error.code(), error.to_string())
     }
 }
 

@@ -87,8 +87,9 @@ pub struct Report {
 }
 
 impl Report {
+    /// Why it has ended; of a state that only a later fullstop knows that is unknown too.
     pub fn reason(&self) -> Word<Reason> {
-        self.state.reason().cloned().unwrap_or(Word::Known(Reason::Exited))
+        self.state.reason().cloned().unwrap_or_else(|| Word::Other("unknown".to_owned()))
     }
 
     pub fn has_ended(&self) -> bool {

@@ -7,6 +7,7 @@ pub use later::{IfBusy, Key, Limits, Resource, User};
 
 use crate::labels::Labels;
 use crate::milliseconds;
+use crate::reply::FailureCode;
 use crate::streams::{Drain, Output, Stdin};
 use crate::text::Text;
 use crate::variables;
@@ -182,10 +183,10 @@ pub enum SpecError {
 
 impl SpecError {
     /// A stable word for programs.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> FailureCode {
         match self {
-            SpecError::Unsupported { .. } => "unsupported",
-            SpecError::Field { .. } | SpecError::Invalid { .. } => "invalid-spec",
+            SpecError::Unsupported { .. } => FailureCode::Unsupported,
+            SpecError::Field { .. } | SpecError::Invalid { .. } => FailureCode::InvalidSpec,
         }
     }
 }
@@ -235,11 +236,19 @@ impl Spec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.check_supported()?;
         check_name(self.name.as_deref())?;
+        let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+        if let Some(secret) = self.secrets.iter().find(|secret| !is_name(&secret.name)) {
+            let why = format!("{:?} is no name of a variable", secret.name);
+            return Err(SpecError::Field { field: "secrets", why });
+        }
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
+        let stdin = if let Stdin::File(path) = &self.stdin { Some(path) } else { None };
         let texts = [
             ("argv", self.argv.iter().any(has_zero)),
             ("env", variables.into_iter().any(has_zero)),
             ("cwd", self.cwd.iter().any(has_zero)),
+            ("stdin", stdin.is_some_and(has_zero)),
+            ("report", self.report.iter().any(has_zero)),
         ];
         match texts.into_iter().find(|(_, has_zero)| *has_zero) {
             // The kernel would take what stands before it for the whole.

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// In JSON a string where it is one, and otherwise an array of bytes.
+/// In JSON a string where it is one, and otherwise its bytes as `{"base64": …}`.
 ///
 /// ```
 /// use fullstop_protocol::Text;

@@ -17,12 +17,15 @@ use rustix::io::Errno;
 const OLD_SPEC: &str = "spec.json.old";
 const OLD_RECORD: &str = "record.json.old";
 
-/// Writes down what the next generation is asked to do, and that it has begun.
-pub(crate) fn begin(dir: &Dir, spec: &SpecFile) -> Result<()> {
+/// Writes down what the next generation is asked to do, and that it has begun. Its events are
+/// numbered behind those that were `told`, or of which the record knows.
+pub(crate) fn begin(dir: &Dir, spec: &SpecFile, told: u64) -> Result<()> {
+    let known = dir.read::<Record>(RECORD).map_or(0, |record| record.events);
     keep(dir, SPEC, OLD_SPEC)?;
     keep(dir, RECORD, OLD_RECORD)?;
     dir.replace(SPEC, spec)?;
-    dir.replace(RECORD, &spec.clone().first_record())
+    let first = spec.clone().first_record();
+    dir.replace(RECORD, &Record { events: told.max(known), ..first })
 }
 
 /// Puts back the generation before, after one that never began.

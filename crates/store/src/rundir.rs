@@ -1,12 +1,17 @@
 //! One run's directory.
 
+mod events;
 mod restore;
+mod standing;
 
+pub(crate) use events::read_events;
 pub use restore::Name;
+pub use standing::Standing;
+pub(crate) use standing::{is_being_born, is_listed, list_lost, standing, tidy};
 
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
-use crate::format::{self, SpecFile};
+use crate::format::SpecFile;
 use crate::generations;
 use crate::groups::{GroupName, Joined};
 use crate::journal::{self, Notice};
@@ -15,40 +20,28 @@ use crate::name_index::{self, Entry};
 use crate::room::{self, ROOM};
 use fullstop_cage::linux::{is_locked, try_lock};
 use fullstop_core::id::Id;
-use fullstop_protocol::{Event, GroupGenerations, Record, RunState};
+use fullstop_protocol::{GroupGenerations, RECORD_VERSION, Record, RunState};
 use rustix::fs::{AtFlags, FileType, OFlags, fstat, linkat, statat};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
 };
+use standing::{is_first, is_unwritten};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub const SPEC: &str = "spec.json";
 pub const RECORD: &str = "record.json";
 pub const EVENTS: &str = "events.jsonl";
 pub(crate) const LOCK: &str = "lock";
 const SOCKET: &str = "control.sock";
-/// What is younger may be in the making: no birth takes as long.
-const YOUNG: Duration = Duration::from_secs(10);
 /// Held while keeper or guard lives.
 const LIVE: i64 = 0;
 /// Held by whoever sweeps.
 const SWEEP: i64 = 1;
-
-/// Whether anybody looks after a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Its keeper or its guard is alive.
-    Live,
-    /// Both are gone, and it is not finished: to be swept.
-    Lost,
-    Over,
-}
 
 /// A run directory with its lock: of its keeper and guard, or of a sweep.
 #[derive(Debug)]
@@ -205,7 +198,7 @@ impl RunDir {
             return self.dir.write_new(SPEC, spec);
         }
         self.keeps_old.set(true);
-        generations::begin(&self.dir, spec)
+        generations::begin(&self.dir, spec, self.count_events())
     }
 
     /// Lists the run under its name, if it has one.
@@ -305,57 +298,10 @@ impl RunDir {
     }
 
     /// The record of its last generation, whichever version of fullstop began that.
+    /// As it is to be written again: in the version that is written.
     pub fn read_record(&self) -> Result<Record> {
-        generations::read_record_surely(&self.dir)
-    }
-
-    /// One write, whole or not at all: what could not be written is tried again, and
-    /// would be there twice. A line that a killed writer has torn is ended first.
-    pub fn append(&self, events: &[Event]) -> Result<()> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
-        let why = |error| StoreError::io("write", &self.dir.path.join(EVENTS), error);
-        let open = || {
-            let file = self.dir.open_file(EVENTS, flags)?;
-            let found = file.metadata().map_err(why)?;
-            Ok((file, found))
-        };
-        let (mut file, found) = match open() {
-            Ok((file, found)) if found.is_file() => (file, found),
-            Err(error) if self.dir.strange(EVENTS).is_none() => return Err(error),
-            // Whoever put it there has removed the events before it.
-            _ => {
-                self.dir.clear(EVENTS)?;
-                open()?
-            }
-        };
-        let size = found.len();
-        let mut text = Vec::new();
-        if is_torn(&file, size) {
-            text.push(b'\n');
-        }
-        for event in events {
-            text.extend(serde_json::to_vec(event).unwrap_or_default());
-            text.push(b'\n');
-        }
-        file.write_all(&text).map_err(|error| {
-            let _ = file.set_len(size);
-            why(error)
-        })?;
-        self.has_unnoticed_events.set(true);
-        Ok(())
-    }
-
-    /// How many events there were: what was removed of them, or cannot be read, had its number.
-    pub fn count_events(&self) -> u64 {
-        let events = self.events();
-        let last = events.iter().map(|event| event.number).max().unwrap_or_default();
-        // Those of version 1 have no numbers.
-        last.max(events.len() as u64)
-    }
-
-    /// What was told until now, as far as it can be read.
-    pub fn events(&self) -> Vec<Event> {
-        read_events(&self.dir, 0).map(|(events, _)| events).unwrap_or_default()
+        let record = generations::read_record_surely(&self.dir)?;
+        Ok(Record { version: RECORD_VERSION, ..record })
     }
 
     /// A file for output.
@@ -471,55 +417,6 @@ pub(crate) fn hold(root: &Dir, dir: &Dir, id: &Id) -> Result<File> {
     Err(StoreError::Live { path: dir.path.clone() })
 }
 
-pub(crate) fn is_listed(root: &Dir, id: &Id) -> Result<bool> {
-    match statat(&root.fd, listing(id).as_str(), AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(_) => Ok(true),
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(StoreError::io("look at", &root.path.join(listing(id)), errno)),
-    }
-}
-
-/// Whether neither a spec nor a record is there: what cannot be read is.
-fn is_unwritten(dir: &Dir) -> bool {
-    let missing = |name| {
-        let file = dir.open_file(name, OFlags::RDONLY);
-        matches!(file, Err(error) if error.is_missing())
-    };
-    missing(RECORD) && (missing(SPEC) || dir.is_torn(SPEC))
-}
-
-/// Everything but the lock comes after the spec, which an older fullstop wrote under another
-/// name first.
-fn is_first(name: &str) -> bool {
-    [LOCK, SPEC, "spec.json.new"].contains(&name)
-}
-
-/// Whether a live run was listed a moment ago and its spec is still to be written. Its
-/// directory is made before it is listed: where there is none, it was removed.
-pub(crate) fn is_being_born(root: &Dir, dir: &Dir, id: &Id) -> Result<bool> {
-    if !is_unwritten(dir) || !dir.names()?.iter().all(|name| is_first(name)) {
-        return Ok(false);
-    }
-    let path = root.path.join(listing(id));
-    match statat(&root.fd, listing(id).as_str(), AtFlags::empty()) {
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(StoreError::io("look at", &path, errno)),
-        Ok(listed) => {
-            // Nobody writes to a lock: this is when it was made. A name that is removed
-            // changes another time.
-            let since = u64::try_from(listed.st_mtime).unwrap_or_default();
-            let since = SystemTime::UNIX_EPOCH + Duration::from_secs(since);
-            Ok(since.elapsed().is_ok_and(|age| age < YOUNG))
-        }
-    }
-}
-
-fn is_torn(file: &File, size: u64) -> bool {
-    use std::os::unix::fs::FileExt as _;
-    let mut last = [0];
-    size > 0 && file.read_exact_at(&mut last, size - 1).is_ok() && last != *b"\n"
-}
-
 /// Whether this is the file that others find by that name, and a regular one: nothing else can
 /// be a lock of ours.
 pub(crate) fn is_at(dir: &Dir, name: &str, file: &File) -> bool {
@@ -535,118 +432,4 @@ pub(crate) fn listing(id: &Id) -> String {
 /// The address of a run's keeper while the directory is held.
 pub(crate) fn socket_address(dir: &Dir) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", dir.fd.as_raw_fd()))
-}
-
-/// Removes the lock and the socket of a run that is not listed; whether nothing else was
-/// ever there. What has changed a moment ago may be in the making, and is left.
-pub(crate) fn tidy(dir: &Dir) -> bool {
-    let Ok(names) = dir.names() else { return false };
-    let left = |name: &&String| [LOCK, SOCKET, ROOM, MEMBERS].contains(&name.as_str());
-    let aged = || {
-        let changed = std::fs::metadata(&dir.path).and_then(|meta| meta.modified());
-        changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > YOUNG))
-    };
-    let is_blank = names.iter().all(|name| name == LOCK);
-    if !(is_blank || names.iter().any(|name| left(&name))) || !aged() {
-        return false;
-    }
-    match dir.open_file(LOCK, OFlags::RDWR) {
-        Ok(lock) if is_locked(lock.as_fd(), LIVE).unwrap_or(true) => return false,
-        Err(error) if !error.is_missing() => return false,
-        _ => {}
-    }
-    for name in names.iter().filter(left) {
-        let _ = dir.remove(name);
-    }
-    is_blank
-}
-
-/// From an offset on, or from the beginning if that is none of this file; a torn last line
-/// waits for its end.
-pub(crate) fn read_events(dir: &Dir, from: u64) -> Result<(Vec<Event>, u64)> {
-    let mut file = match dir.open_regular(EVENTS, OFlags::RDONLY) {
-        Err(error) if error.is_missing() => return Ok((Vec::new(), from)),
-        other => other?,
-    };
-    let why = |error| StoreError::io("read", &dir.path.join(EVENTS), error);
-    let mut text = Vec::new();
-    let from = if is_between_lines(&file, from).map_err(why)? { from } else { 0 };
-    file.seek(SeekFrom::Start(from)).map_err(why)?;
-    file.read_to_end(&mut text).map_err(why)?;
-    let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    let lines = text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    // A line that cannot be read is one line less, and hides no other.
-    let events = lines.filter_map(format::event).collect();
-    Ok((events, from + whole as u64))
-}
-
-/// Whether a line of this file ends there. A keeper that restores its run begins the file
-/// anew: an offset into the old one leads nowhere then.
-fn is_between_lines(file: &File, offset: u64) -> std::io::Result<bool> {
-    use std::os::unix::fs::FileExt as _;
-    let Some(last) = offset.checked_sub(1) else { return Ok(true) };
-    let mut byte = [0];
-    Ok(file.read_at(&mut byte, last)? == 1 && byte == *b"\n")
-}
-
-/// One that somebody has taken off the list lives on if its lock is held. (Whoever
-/// finishes a run removes that too.)
-fn unlisted(root: &Dir, id: &Id) -> Result<Standing> {
-    let name = format!("runs/{id}/{LOCK}");
-    let lock = match root.open_regular(&name, OFlags::RDONLY) {
-        Err(error) if error.is_missing() => return Ok(Standing::Over),
-        other => other?,
-    };
-    let held = is_locked(lock.as_fd(), LIVE);
-    let held = held.map_err(|error| StoreError::io("probe", &root.path.join(name), error))?;
-    Ok(if held { Standing::Live } else { Standing::Over })
-}
-
-/// How a run stands, by its lock alone.
-pub(crate) fn standing(root: &Dir, id: &Id) -> Result<Standing> {
-    let name = listing(id);
-    // A probe needs no right to write: the disk may be read-only.
-    let lock = match root.open_file(&name, OFlags::RDONLY) {
-        Err(error) if error.is_missing() => return unlisted(root, id),
-        Err(error) => return misplaced(root, id).unwrap_or(Err(error)),
-        Ok(lock) => lock,
-    };
-    match is_locked(lock.as_fd(), LIVE) {
-        Ok(true) => Ok(Standing::Live),
-        // Only one that nobody holds is asked what it is: a live run costs no call more.
-        Ok(false) => misplaced(root, id).unwrap_or(Ok(Standing::Lost)),
-        Err(error) => Err(StoreError::io("probe", &root.path.join(name), error)),
-    }
-}
-
-/// How a run stands in the place of whose listing something else was put: as one that is not
-/// listed, or, if it has no directory either, nothing can be told. Nothing, if its listing is
-/// a file.
-fn misplaced(root: &Dir, id: &Id) -> Option<Result<Standing>> {
-    let strange = root.strange(&listing(id))?;
-    let dir = root.below(&format!("runs/{id}"));
-    Some(dir.and_then(|_| unlisted(root, id)).map_err(|_| strange))
-}
-
-/// Lists a run again that was taken off the list although it is not over: its lock is there,
-/// which goes last, and no process holds it. Returns whether it is listed now, to be swept.
-pub(crate) fn list_lost(root: &Dir, dir: &Dir, id: &Id) -> Result<bool> {
-    let lock = match dir.open_regular(LOCK, OFlags::RDWR) {
-        Err(error) if error.is_missing() => return Ok(false),
-        other => other?,
-    };
-    let why = |error| StoreError::io("probe", &dir.path.join(LOCK), error);
-    let is_held = is_locked(lock.as_fd(), LIVE).map_err(why)?
-        || is_locked(lock.as_fd(), SWEEP).map_err(why)?;
-    if is_held || generations::read_record(dir)?.state.is_over() || !is_at(dir, LOCK, &lock) {
-        return Ok(false);
-    }
-    if root.strange(&listing(id)).is_some() {
-        root.clear(&listing(id))?;
-    }
-    let listed = linkat(&dir.fd, LOCK, &root.fd, listing(id).as_str(), AtFlags::empty());
-    match listed {
-        Ok(()) | Err(Errno::EXIST) => Ok(true),
-        Err(errno) => Err(StoreError::io("list", &dir.path.join(LOCK), errno)),
-    }
 }

@@ -164,7 +164,7 @@ impl LinuxCage {
         let dead = survivors.iter().all(Held::is_dead);
         match &mut self.cgroup {
             _ if !dead => None,
-            None => Some(Witness::scan_clean(true)),
+            None => Some(Witness::scan_clean(None)),
             Some(cgroup) => cgroup.is_emptied().then(|| Witness::cgroup_empty(None)),
         }
     }
@@ -301,7 +301,7 @@ impl LinuxCage {
             return None;
         }
         match &mut self.cgroup {
-            None => Some(Witness::scan_clean(true)),
+            None => Some(Witness::scan_clean(None)),
             Some(cgroup) => cgroup.is_emptied().then(|| Witness::cgroup_empty(Some(true))),
         }
     }

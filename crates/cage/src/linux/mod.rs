@@ -52,7 +52,7 @@ pub use lock::{is_locked, try_lock};
 pub use origin::Origin;
 pub use own_time::OwnTime;
 pub use peer::{Peer, peer};
-pub use procfs::{is_usable as is_proc_usable, name as process_name, uid as process_owner};
+pub use procfs::{is_usable as is_proc_usable, name as process_name};
 pub use program::{candidates, check_program};
 pub use remains::{Clues, Marked, Remains, cgroup_of, last_born, members};
 pub use scheduling::ask_for_short_turns;

@@ -204,7 +204,7 @@ pub fn name(pid: i32) -> Option<String> {
     stat(pid).map(|stat| stat.comm.replace(char::is_control, " "))
 }
 
-pub fn uid(pid: i32) -> u32 {
+fn uid(pid: i32) -> u32 {
     use std::os::unix::fs::MetadataExt;
     fs::metadata(format!("/proc/{pid}")).map_or(u32::MAX, |meta| meta.uid())
 }

@@ -159,7 +159,7 @@ impl Remains {
     /// Why it may be said that they are gone, once a search finds nobody.
     pub fn proof(&mut self) -> Option<Witness> {
         match &mut self.cgroup {
-            None => Some(Witness::scan_clean(procfs::shows_all())),
+            None => Some(Witness::scan_clean(Some(procfs::shows_all()))),
             Some(cgroup) => cgroup.is_emptied().then(|| Witness::cgroup_empty(None)),
         }
     }

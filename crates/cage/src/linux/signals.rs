@@ -72,6 +72,8 @@ pub struct Heard {
     /// Sent by the kernel itself, which is how a terminal sends.
     pub by_kernel: bool,
     pub sender: i32,
+    /// The sender's user.
+    pub uid: u32,
 }
 
 /// Signals held back, to be read one by one. See signalfd(2).
@@ -106,6 +108,7 @@ impl Signals {
             signal: Signal::new(info.ssi_signo.cast_signed())?,
             by_kernel: info.ssi_code > 0,
             sender: info.ssi_pid.cast_signed(),
+            uid: info.ssi_uid,
         })
     }
 }

@@ -2,9 +2,9 @@ use super::*;
 use crate::blocking;
 use crate::runs::Runs;
 use fullstop_protocol::{Fit, Output, Size, Text};
-use fullstop_protocol::{Hello, Reply, ReplyKind, Request, RunState, Timestamp};
+use fullstop_protocol::{Hello, Record, Reply, ReplyKind, Request, RunState, Timestamp};
 use fullstop_store::format::{Format as _, SpecFile};
-use fullstop_store::{RunDir, Store};
+use fullstop_store::{RunDir, Store, world};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -29,6 +29,10 @@ impl Played {
         let dir = store.create(&file.id).expect("a run");
         let run = Run::new(Runs::at(&path).expect("runs"), file.id.clone(), Some(file.generation));
         dir.write_spec(&file).expect("written");
+        // Nothing is sent to a process that is not known to be the keeper.
+        let keeper = fullstop_cage::linux::identify(std::process::id().cast_signed());
+        let record = Record { keeper, world: world::here().clone(), ..file.first_record() };
+        dir.write_record(&Record { state: RunState::Running, ..record }).expect("written");
         Played { path, dir, run }
     }
 

@@ -5,8 +5,9 @@ use super::silence::{LONGEST, Silence};
 use crate::error::{Error, Result};
 use crate::line::Line;
 use crate::run::Run;
-use fullstop_protocol::Report;
-use fullstop_protocol::{RefusalCode, ReplyKind, RequestKind, RunState};
+use fullstop_protocol::{
+    RECORD_VERSION, Refusal, RefusalCode, ReplyKind, Report, RequestKind, RunState,
+};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -41,7 +42,7 @@ pub(crate) async fn tell_own(run: &Run, line: &UnixStream, request: &RequestKind
     let asked = Silence::of(keeper).wait_for(ANSWER, line.ask(run.generation(), request)).await;
     match asked.ok_or_else(|| silent(run))?.map_err(fail)? {
         Some(ReplyKind::Accepted { .. }) => Ok(()),
-        Some(ReplyKind::Refused(refusal)) => Err(Error::Refused(refusal)),
+        Some(ReplyKind::Refused(refusal)) => Err(refused(run, refusal)),
         _ => Err(match settled(run).await? {
             Some(report) => Error::Over(Box::new(report)),
             None => silent(run),
@@ -57,6 +58,7 @@ pub(super) fn silent(run: &Run) -> Error {
 /// Gives an order; returns when it was accepted. A keeper that is silent for a second
 /// of its own time is an error of its own.
 pub(crate) async fn accept(run: &Run, request: &RequestKind) -> Result<Accepted> {
+    check_version(run, request)?;
     let silent = || silent(run);
     let keeper = || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
     let mut silence = Silence::of(keeper);
@@ -70,14 +72,7 @@ pub(crate) async fn accept(run: &Run, request: &RequestKind) -> Result<Accepted>
         };
         drop(permit);
         match asked {
-            Ok(Some((_, ReplyKind::Refused(refusal)))) => {
-                return Err(match run.generation() {
-                    Some(meant) if refusal.code == RefusalCode::Superseded => {
-                        Error::Superseded { id: run.id().clone(), meant }
-                    }
-                    _ => Error::Refused(refusal),
-                });
-            }
+            Ok(Some((_, ReplyKind::Refused(refusal)))) => return Err(refused(run, refusal)),
             Ok(Some((line, ReplyKind::Accepted { state, .. }))) => {
                 return Ok(Accepted::By(line, state));
             }
@@ -88,6 +83,32 @@ pub(crate) async fn accept(run: &Run, request: &RequestKind) -> Result<Accepted>
             Err(error) => return Err(error),
         }
         silence.wait_for(ANSWER, sleep(TRY_AGAIN)).await.ok_or_else(silent)?;
+    }
+}
+
+/// A keeper of an earlier version can be stopped and killed, by signals, and nothing else.
+fn check_version(run: &Run, request: &RequestKind) -> Result<()> {
+    let is_end = matches!(request, RequestKind::Stop { .. } | RequestKind::Kill);
+    let is_earlier = || {
+        let record = run.runs().store().last_record(run.id());
+        record.is_ok_and(|record| record.version < RECORD_VERSION && !record.state.is_over())
+    };
+    if is_end || !is_earlier() {
+        return Ok(());
+    }
+    let id = run.id();
+    Err(Error::Unfit(format!(
+        "run {id} is kept by an earlier fullstop, which can be asked to stop and nothing else"
+    )))
+}
+
+/// A request that the keeper has refused.
+fn refused(run: &Run, refusal: Refusal) -> Error {
+    match run.generation() {
+        Some(meant) if refusal.code == RefusalCode::Superseded => {
+            Error::Superseded { id: run.id().clone(), meant }
+        }
+        _ => Error::Refused(refusal),
     }
 }
 

@@ -32,8 +32,10 @@ impl Keeper {
         let id = Id::new(1_800_000_000_000, next);
         let run = store.create(&id).expect("a run");
         run.write_spec(&spec(&id)).expect("its spec");
-        run.write_record(&Record { state: RunState::Running, ..spec(&id).first_record() })
-            .expect("its record");
+        // No window opens on a process that is not known to be the keeper.
+        let keeper = fullstop_cage::linux::identify(std::process::id().cast_signed());
+        let record = Record { keeper, state: RunState::Running, ..spec(&id).first_record() };
+        run.write_record(&record).expect("its record");
         let listener = UnixListener::from(run.listen().expect("a socket"));
         listener.set_nonblocking(false).expect("a socket that waits");
         Keeper { dir, run, listener: Some(listener) }

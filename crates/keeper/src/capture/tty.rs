@@ -42,9 +42,17 @@ pub struct Tty {
     pub log: Log,
     screen: Screen,
     fit: Fit,
+    resized: Option<Resized>,
     pub windows: Windows,
     shown: Shown,
     early: Option<Early>,
+}
+
+/// A client that is no window has given it its size.
+#[derive(Debug, PartialEq, Eq)]
+struct Resized {
+    /// What the windows wanted then.
+    windows_wanted: Option<Size>,
 }
 
 /// The first output, for the window that is about to attach.
@@ -68,6 +76,7 @@ impl Tty {
             log,
             screen: Screen::new(size),
             fit,
+            resized: None,
             windows: Windows::default(),
             shown: Shown::default(),
             early: None,
@@ -275,18 +284,29 @@ impl Tty {
 
     /// The terminal is as large as its windows want it.
     fn fit(&mut self) {
-        let wanted = self.windows.size(self.fit).filter(|size| *size != self.screen.size());
-        if let (Some(size), Some(master)) = (wanted, &self.master)
-            && set_size(master, size).is_ok()
-        {
-            self.screen.resize(size);
+        let wanted = self.windows.size(self.fit);
+        if self.resized == Some(Resized { windows_wanted: wanted }) {
+            return;
+        }
+        self.resized = None;
+        if let Some(size) = wanted {
+            self.become_as_large_as(size);
         }
     }
 
-    /// Makes it as large as a client wants that is no window.
-    pub fn resize(&mut self, size: Size) {
-        let size = size.within_reason();
-        if let Some(master) = &self.master
+    /// Makes it as large as a client wants that is no window, until a window wants another
+    /// size than now. Returns whether it may be.
+    pub fn resize(&mut self, size: Size) -> bool {
+        if self.fit == Fit::Fixed {
+            return false;
+        }
+        self.resized = Some(Resized { windows_wanted: self.windows.size(self.fit) });
+        self.become_as_large_as(size.within_reason());
+        true
+    }
+
+    fn become_as_large_as(&mut self, size: Size) {
+        if let Some(master) = self.master.as_ref().filter(|_| size != self.screen.size())
             && set_size(master, size).is_ok()
         {
             self.screen.resize(size);

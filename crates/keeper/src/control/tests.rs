@@ -198,7 +198,7 @@ fn a_long_row_of_requests_is_heard_to_its_end() {
     let request = b"{\"id\":7,\"type\":\"stop\",\"generation\":1}\n";
     let all = request.repeat(4000);
     let (mut said, mut heard, mut answers) = (0, 0, vec![0; 1 << 20]);
-    while heard < 4000 {
+    for _ in 0..4000 {
         if let Some(rest) = all.get(said..).filter(|rest| !rest.is_empty()) {
             said += (&client).write(rest).unwrap_or_default();
         }
@@ -206,6 +206,7 @@ fn a_long_row_of_requests_is_heard_to_its_end() {
         let _ = (&client).read(&mut answers);
         heard += door.hear();
     }
+    assert_eq!(heard, 4000);
     let endless = door.client(&vec![b'x'; LONGEST_LINE + 2]);
     door.hear();
     assert_eq!(door.control.clients.len(), 1);

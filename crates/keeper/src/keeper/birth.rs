@@ -24,6 +24,7 @@ use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Input, State};
 use fullstop_core::signal::Signal;
 use fullstop_protocol::{Failure, FailureCode, HostPolicy, Placement, ReplyKind, Sealed, Stdin};
+use fullstop_store::StoreError;
 use rustix::fs::{Mode, OFlags, open};
 use std::ffi::CString;
 use std::io;
@@ -119,6 +120,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         idling,
         roll_at: None,
         sampling: None,
+        last_census: None,
         wrote_at: None,
         is_settled: false,
         early: Vec::new(),
@@ -141,8 +143,11 @@ fn open_early(
         assigned.spec.group.is_some() || assigned.launch.placement != Placement::Foreground;
     if let Some(ledger) = ledger.as_mut().filter(|_| needed) {
         control.listen(ledger.listen(assigned).map_err(|error| {
-            let is_closed = error.is_group_closed();
-            let code = if is_closed { FailureCode::GroupClosed } else { FailureCode::Failed };
+            let code = match error {
+                StoreError::GroupName(_) => FailureCode::InvalidSpec,
+                _ if error.is_group_closed() => FailureCode::GroupClosed,
+                _ => FailureCode::Failed,
+            };
             Failure::with_code(code, error.to_string())
         })?);
     }

@@ -6,7 +6,7 @@ use crate::capture::{AttachRequest, Tty};
 use crate::control::Order;
 use crate::feed::Feed;
 use crate::lifeline::{Came, ToKeeper};
-use fullstop_core::machine::{Ask, Input, State};
+use fullstop_core::machine::{Ask, Input};
 use fullstop_core::signal::Signal;
 use fullstop_protocol::{
     Asker, Refusal, RefusalCode, ReplyKind, Request, RequestKind, Text, Timestamp,
@@ -16,14 +16,8 @@ use std::os::unix::ffi::OsStrExt as _;
 impl Keeper<'_> {
     /// Every request is answered before anything is done about it.
     pub(super) fn hear_orders(&mut self) {
-        let (mut orders, mut host_left) = self.control.turn();
-        while !orders.is_empty() {
-            self.answer(orders);
-            // Behind a request to attach nothing is read until it is answered.
-            let left;
-            (orders, left) = self.control.turn();
-            host_left |= left;
-        }
+        let (orders, host_left) = self.control.turn();
+        self.answer(orders);
         self.control.tidy();
         self.engine.act();
         if host_left && !self.outlives_host {
@@ -63,13 +57,11 @@ impl Keeper<'_> {
         match &request.kind {
             RequestKind::Stop { reason, signal } => {
                 let ask = signal.map_or(Ask::Order((*reason).into()), Ask::Signal);
-                self.note_asker(|| Some(asker_of(order, request)));
-                self.engine.hear(Input::Ask(ask));
+                self.ask(Input::Ask(ask), || Some(asker_of(order, request)));
                 self.hurry();
             }
             RequestKind::Kill => {
-                self.note_asker(|| Some(asker_of(order, request)));
-                self.engine.hear(Input::Kill);
+                self.ask(Input::Kill, || Some(asker_of(order, request)));
                 self.cut_drain();
             }
             RequestKind::Signal { signal } => self.forward(*signal),
@@ -77,7 +69,10 @@ impl Keeper<'_> {
             RequestKind::CloseStdin => self.input()?.close(),
             RequestKind::Resize { size } => {
                 let size = *size;
-                self.tty().ok_or_else(no_terminal)?.resize(size);
+                if !self.tty().ok_or_else(no_terminal)?.resize(size) {
+                    let message = "its terminal stays as large as it was made";
+                    return Err(Refusal::new(RefusalCode::InvalidRequest, message));
+                }
             }
             RequestKind::Attach { .. } if order.is_host => {
                 let message = "the line of the program that the run belongs to is no window";
@@ -112,10 +107,11 @@ impl Keeper<'_> {
         }
     }
 
-    /// Remembers who was the first to ask for the end.
-    fn note_asker(&mut self, asker: impl FnOnce() -> Option<Asker>) {
-        let is_asked = !matches!(self.engine.state, State::Starting { .. } | State::Running { .. });
-        if !is_asked && self.engine.notes.asked.is_none() {
+    /// Passes on what may be the beginning of the end, and remembers who asked for it if it is.
+    fn ask(&mut self, input: Input, asker: impl FnOnce() -> Option<Asker>) {
+        let before = self.engine.state.reason();
+        self.engine.hear(input);
+        if before.is_none() && self.engine.state.reason().is_some() {
             self.engine.notes.asked = asker();
         }
     }
@@ -169,8 +165,8 @@ impl Keeper<'_> {
     pub(super) fn hear_signals(&mut self) {
         while let Some(heard) = self.signals.next() {
             if heard.signal != Signal::CHLD {
-                self.note_asker(|| asker::of_sender(heard));
-                self.engine.tell(Input::Ask(Ask::Plain));
+                self.ask(Input::Ask(Ask::Plain), || asker::of_sender(heard));
+                self.engine.act();
                 self.hurry();
             }
         }
@@ -181,12 +177,8 @@ impl Keeper<'_> {
             match lifeline.receive() {
                 Came::Nothing => return,
                 Came::Message(ToKeeper::Ask(ask, asker), _) => {
-                    // What a command makes of its own terminal's keys asks us for nothing.
-                    let before = self.engine.state.reason();
-                    self.engine.tell(Input::Ask(ask));
-                    if before.is_none() && self.engine.state.reason().is_some() {
-                        self.engine.notes.asked = asker;
-                    }
+                    self.ask(Input::Ask(ask), || asker);
+                    self.engine.act();
                     self.hurry();
                 }
                 Came::Message(ToKeeper::Forward(signal), _) => {

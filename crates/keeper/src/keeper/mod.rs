@@ -25,7 +25,7 @@ use fullstop_core::cage::CageKind;
 use fullstop_core::machine::{Input, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
-use fullstop_protocol::Timestamp;
+use fullstop_protocol::{Census, Timestamp};
 use output::Idling;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -63,6 +63,7 @@ struct Keeper<'a> {
     roll_at: Option<Moment>,
     /// What the subscribers are told, if there are any.
     sampling: Option<Sampling>,
+    last_census: Option<(Moment, Census)>,
     /// When the command last wrote something, if its output is captured.
     wrote_at: Option<Timestamp>,
     is_settled: bool,
@@ -159,7 +160,7 @@ impl Keeper<'_> {
         let host_gone = fds[hosts_at..feed_at].iter().any(ready);
         let feed_ready = fds[feed_at..output_at].iter().any(ready);
         let output_ready = fds[output_at..control_at].iter().any(ready);
-        let control_ready = fds[control_at..].iter().any(ready);
+        let control_ready = fds[control_at..].iter().any(ready) || self.control.has_lines();
         drop(fds);
         // Nothing queues in front of a stop.
         if control_ready {

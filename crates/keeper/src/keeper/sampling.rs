@@ -6,7 +6,6 @@ use crate::roster::Roster;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::now;
 use fullstop_core::cage::Member;
-use fullstop_core::machine::State;
 use fullstop_core::words::Moment;
 use fullstop_protocol::{Census, ReplyKind, Timestamp};
 use std::time::Duration;
@@ -24,19 +23,24 @@ pub(super) struct Sampling {
 }
 
 impl Keeper<'_> {
+    /// However often it is asked for, the keeper spends half of its time on it at most.
     pub(super) fn take_census(&mut self) -> Census {
+        if let Some((taken, census)) = &self.last_census
+            && (now().since(*taken) < COUNTING || self.engine.state.is_killing())
+        {
+            return census.clone();
+        }
         let members = self.engine.cage.census(COUNTING);
-        self.census_of(members)
+        let census = self.census_of(members);
+        self.last_census = Some((now(), census.clone()));
+        census
     }
 
     fn census_of(&self, members: Vec<Member>) -> Census {
         let alive = members.len();
         let memory_bytes = members.iter().map(|member| member.memory_bytes).sum();
         let notes = &self.engine.notes;
-        let current = match &self.engine.state {
-            State::Stopping(_) => notes.steps.last().map(|step| step.step.as_str()),
-            _ => None,
-        };
+        let current = notes.current_step(&self.engine.state);
         let named = if alive > Census::MOST_NAMED { Vec::new() } else { members };
         let members = named.into_iter().map(|member| notes.reached.track(member, current));
         Census { at: Timestamp::now(), alive, memory_bytes, members: members.collect() }
@@ -52,7 +56,9 @@ impl Keeper<'_> {
 
     /// How long nobody needs a sample.
     pub(super) fn until_sample(&self) -> Option<Duration> {
-        let sampling = self.sampling.as_ref().filter(|_| !self.engine.state.is_killing())?;
+        let state = &self.engine.state;
+        let is_last = state.is_killing() || state.is_over();
+        let sampling = self.sampling.as_ref().filter(|_| !is_last)?;
         Some(sampling.at.since(now()))
     }
 

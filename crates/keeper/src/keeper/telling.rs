@@ -168,7 +168,9 @@ impl Keeper<'_> {
         self.told.reported = Some(state);
         self.answer_host();
         self.tell_windows(&report);
-        self.last_sample();
+        if matches!(self.engine.state, State::Ended { .. }) {
+            self.last_sample();
+        }
         self.control.drain();
         if stuck {
             self.bell.ring();

@@ -8,10 +8,12 @@
 
 use super::{Found, Mode, NAP, passing};
 use crate::name::{GUARD, KEEPER};
+use crate::notes::answers;
+use fullstop_cage::Witness;
 use fullstop_cage::linux::{Clues, Marked, Remains, inside, now, probe, titled_founders};
 use fullstop_core::cage::CageKind;
 use fullstop_core::id::Id;
-use fullstop_core::words::{Proof, Reason};
+use fullstop_core::words::Reason;
 use fullstop_protocol::{REPORT_VERSION, Report, RunState, Timestamp};
 use fullstop_store::{Store, Tag};
 use std::path::{Path, PathBuf};
@@ -37,8 +39,12 @@ pub(super) fn end_unread(store: &Store, id: &Id, mode: Mode) -> Option<Found> {
     if !kill_all(&cgroup) {
         return Some(Found::left(&unkilled(&cgroup)));
     }
-    Remains::new(Some(&cgroup), Clues::default()).remove_if_empty();
-    Some(Found::Ended { killed: alive, report: Box::new(unread_report(id)) })
+    Some(match Remains::new(Some(&cgroup), Clues::default()).remove_if_empty() {
+        Some(witness) => {
+            Found::Ended { killed: alive, report: Box::new(unread_report(id, witness)) }
+        }
+        None => Found::left(&unkilled(&cgroup)),
+    })
 }
 
 /// Why the processes in the cgroup are not killed, although nothing that is written down says
@@ -84,7 +90,7 @@ fn unkilled(cgroup: &Path) -> String {
 }
 
 /// All that is known of it is that it lived, and that its cgroup is empty now.
-fn unread_report(id: &Id) -> Report {
+fn unread_report(id: &Id, witness: Witness) -> Report {
     Report {
         version: REPORT_VERSION,
         id: id.clone(),
@@ -100,8 +106,8 @@ fn unread_report(id: &Id) -> Report {
         leftovers: Vec::new(),
         survivors: Vec::new(),
         released: Vec::new(),
-        proof: Some(Proof::CgroupEmpty.into()),
-        kernel: None,
+        proof: Some(witness.proof().into()),
+        kernel: Some(answers(witness)),
         output: Vec::new(),
         drained: None,
         holders: Vec::new(),

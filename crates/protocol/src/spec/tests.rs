@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Fit, Launch, Placement, Size, Start};
+use crate::{FailureCode, Fit, Launch, Placement, Size, Start};
 use fullstop_core::id::Id;
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn an_unknown_field_is_refused_by_its_name_wherever_it_stands() {
     for (pointer, field, named) in places {
         let error = with(pointer, field);
         assert_eq!(error, SpecError::Unsupported { field: named.to_owned() });
-        assert_eq!(error.code(), "unsupported");
+        assert_eq!(error.code(), FailureCode::Unsupported);
     }
 }
 
@@ -97,7 +97,10 @@ fn what_is_not_supported_yet_is_refused_by_its_name() {
         assert_eq!(refused, expected, "{field}");
     }
     let newer = Spec { version: SPEC_VERSION + 1, ..usual() };
-    assert_eq!(newer.check_supported().map_err(|error| error.code()), Err("unsupported"));
+    assert_eq!(
+        newer.check_supported().map_err(|error| error.code()),
+        Err(FailureCode::Unsupported)
+    );
 }
 
 #[test]
@@ -112,11 +115,15 @@ fn what_is_no_spec_says_why() {
     ];
     for json in wrong {
         let error = Spec::from_json(json).expect_err("no spec");
-        assert_eq!(error.code(), "invalid-spec", "{error}");
+        assert_eq!(error.code(), FailureCode::InvalidSpec, "{error}");
     }
     for variable in ["HOME", "", "=x"] {
         let json = json!({"argv": ["true"], "env": [variable]});
-        assert_eq!(read(&json).map_err(|error| error.code()), Err("invalid-spec"), "{variable}");
+        assert_eq!(
+            read(&json).map_err(|error| error.code()),
+            Err(FailureCode::InvalidSpec),
+            "{variable}"
+        );
     }
 }
 
@@ -127,7 +134,7 @@ fn no_name_is_written_like_an_id() {
         Spec { name, ..Spec::new(vec!["true".into()]) }.check().map_err(|error| error.code())
     };
     for refused in ["0tfsgdc50f59n", "", "two\nlines"] {
-        assert_eq!(named(refused), Err("invalid-spec"), "{refused:?}");
+        assert_eq!(named(refused), Err(FailureCode::InvalidSpec), "{refused:?}");
     }
     assert!(named("0tfs").is_ok() && named("research").is_ok());
 }

@@ -1,7 +1,7 @@
 //! Specs that are refused.
 
 use super::spec::{full, usual};
-use fullstop_protocol::{SPEC_VERSION, Spec, SpecError};
+use fullstop_protocol::{FailureCode, SPEC_VERSION, Spec, SpecError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub const A_LADDER_WITH_A_MISTAKE: &str = "a ladder with a mistake";
 pub struct RefusedSpec {
     pub name: String,
     pub json: Value,
-    pub code: &'static str,
+    pub code: FailureCode,
     /// The field, if one is `unsupported`: what this version does not know, or cannot do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -81,14 +81,14 @@ fn invalid() -> impl Iterator<Item = RefusedSpec> {
     .map(|(name, json)| RefusedSpec {
         name: name.to_owned(),
         json,
-        code: "invalid-spec",
+        code: FailureCode::InvalidSpec,
         field: None,
     })
 }
 
 fn unsupported(name: &str, json: Value, field: &str) -> RefusedSpec {
     let (name, field) = (name.to_owned(), Some(field.to_owned()));
-    RefusedSpec { name, json, code: "unsupported", field }
+    RefusedSpec { name, json, code: FailureCode::Unsupported, field }
 }
 
 fn written(spec: &Spec) -> Value {
