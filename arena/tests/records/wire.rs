@@ -8,7 +8,9 @@ use std::os::unix::fs::{MetadataExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 
-use arena::{Context, Outcome, Process, Registry, World, await_until, ensure};
+use arena::{
+    Context, Outcome, Process, Registry, Signal, World, await_until, ensure, millis, send_signal,
+};
 use serde_json::{Value, json};
 
 use super::desk::{
@@ -24,6 +26,11 @@ pub fn register(registry: &mut Registry) {
         ("samples", samples),
         ("members-of-a-stop", members_of_a_stop),
         ("resize", resize),
+        ("typed-with-the-request", typed_at_once),
+        ("a-client-that-keeps-asking", keeps_asking),
+        ("a-crowd-that-does-not-read", deaf_crowd),
+        ("a-socket-of-another-run", swapped),
+        ("nothing-acts-on-the-terminal", escapes),
         ("asked-by", asked_by),
         ("a-keeper-of-version-1", earlier_keeper),
         ("an-impostor-stop", |world, place| impostor(world, place, "stop")),
@@ -218,15 +225,140 @@ fn members_of_a_stop(world: &mut World, place: Place) -> Outcome {
 fn resize(world: &mut World, place: Place) -> Outcome {
     let mut sizes = Lines::create(world, "sizes")?;
     let script = "trap 'stty size > sizes' WINCH; stty size > sizes; while :; do sleep 0.01; done";
-    let id = start(world, place, &["--pty", "--size", "24x80"], &["sh", "-c", script])?;
+    let id = start(world, place, &["--pty"], &["sh", "-c", script])?;
     sizes.expect("24 80")?;
     let mut client = Client::connect(world, &id)?;
     let size = json!({"rows": 30, "cols": 100});
     let answer = client.ask(&json!({"id": 1, "type": "resize", "size": size}))?;
     ensure!(answer["type"] == "accepted", "it was answered {answer}");
     sizes.expect("30 100")?;
+    let fixed = start(world, place, &["--pty", "--size", "24x80"], &["sh", "-c", script])?;
+    let request = json!({"id": 1, "type": "resize", "size": size});
+    let answer = Client::connect(world, &fixed)?.ask(&request)?;
+    ensure!(answer["code"] == "invalid-request", "it stays as it was made: {answer}");
+    say(world, place, &["kill", &id, &fixed])?.expect(0)?;
+    nobody(world)?;
+    all_clean(world)
+}
+
+/// What comes in one piece with the request to attach is typed at once.
+fn typed_at_once(world: &mut World, place: Place) -> Outcome {
+    let mut heard = Lines::create(world, "heard")?;
+    let script = "echo up > heard; read line; echo $line > heard; while :; do sleep 0.01; done";
+    let id = start(world, place, &["--pty"], &["sh", "-c", script])?;
+    heard.expect("up")?;
+    let mut client = Client::connect(world, &id)?;
+    let request = json!({"id": 1, "type": "attach"});
+    let all = [format!("{request}\n").as_bytes(), b"b\0\0\0\x03hi\r"].concat();
+    client.stream.write_all(&all).context("saying")?;
+    heard.expect("hi")?;
     say(world, place, &["kill", &id])?.expect(0)?;
     nobody(world)?;
+    all_clean(world)
+}
+
+/// One that asks without end, and reads the answers, holds up no stop.
+fn keeps_asking(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let deaf = format!("trap '' TERM; {CROWD}");
+    let id = start(world, place, &["--ladder", "term@leader:500ms,kill"], &["sh", "-c", &deaf])?;
+    ready.expect("up")?;
+    for _ in 0..2 {
+        let Client { mut stream, mut reader } = Client::connect(world, &id)?;
+        let requests =
+            b"{\"id\":1,\"type\":\"census\"}\n{\"id\":2,\"type\":\"signal\",\"signal\":\"cont\"}\n";
+        thread::spawn(move || while stream.write_all(requests).is_ok() {});
+        thread::spawn(move || while reader.read_line(&mut String::new()).is_ok_and(|it| it > 0) {});
+    }
+    let said = say(world, place, &["stop", &id])?;
+    said.expect(0)?;
+    ensure!(said.took.within(millis(5_500)), "the stop took {:?}", said.took);
+    nobody(world)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// A crowd of subscribers that reads nothing keeps no stop out, and its leader hears of it.
+fn deaf_crowd(world: &mut World, place: Place) -> Outcome {
+    let (mut ready, _never) = (Lines::create(world, "ready")?, Lines::create(world, "never")?);
+    let mut saved = Lines::create(world, "saved")?;
+    let saves = "trap 'echo saved > saved; exit' TERM; echo up > ready; \
+                 while :; do read gone < never; done";
+    let id = start(world, place, &["--ladder", "term@leader:4s,kill"], &["sh", "-c", saves])?;
+    ready.expect("up")?;
+    let path = dir(world, &id).join("control.sock");
+    let subscribe = b"{\"type\":\"hello\",\"protocol\":2}\n{\"id\":1,\"type\":\"subscribe\"}\n";
+    // Each is owed more than its socket holds.
+    let census = b"{\"id\":2,\"type\":\"census\"}\n".repeat(600);
+    let crowd: Vec<UnixStream> = (0..300)
+        .filter_map(|_| {
+            let mut stream = UnixStream::connect(&path).ok()?;
+            stream.set_write_timeout(Some(millis(200))).ok()?;
+            let _ = stream.write_all(subscribe).and_then(|()| stream.write_all(&census));
+            Some(stream)
+        })
+        .collect();
+    let said = say(world, place, &["stop", &id])?;
+    said.expect(0)?;
+    saved.expect("saved")?;
+    drop(crowd);
+    nobody(world)?;
+    expect_over(world, &id, "stopped", proof(place))?;
+    all_clean(world)
+}
+
+/// The socket of another run is no keeper of this one, also where the record cannot be read.
+fn swapped(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let one = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let other = start(world, place, &[], &["sh", "-c", QUIET])?;
+    let (meant, stranger) = (who(world, &one)?, who(world, &other)?);
+    await_settled(world, &one)?;
+    let socket = dir(world, &one).join("control.sock");
+    fs::remove_file(&socket).context("removing the socket")?;
+    fs::hard_link(dir(world, &other).join("control.sock"), &socket).context("another's")?;
+    fs::write(dir(world, &one).join("record.json"), "{").context("damage")?;
+    let said = say(world, place, &["stop", &one])?;
+    ensure!(alive(&stranger.leader) && alive(&stranger.keeper), "another run was stopped");
+    // Its keeper cannot be asked, and nothing that can be read names it. With a cgroup its
+    // processes are killed; without one nothing tells who they are.
+    said.expect(120)?;
+    if alive(&meant.leader) {
+        ensure!(place.cage == Cage::Tree, "it lives in its cgroup");
+        send_signal(meant.keeper.pid, Signal::TERM)?;
+    }
+    say(world, place, &["wait", &one])?;
+    say(world, place, &["stop", &other])?.expect(0)?;
+    nobody(world)
+}
+
+/// What a member writes into a record or an event does not act on the terminal of a person.
+fn escapes(world: &mut World, place: Place) -> Outcome {
+    let _never = Lines::create(world, "never")?;
+    let id = start(world, place, &[], &["sh", "-c", QUIET])?;
+    say(world, place, &["stop", &id])?.expect(0)?;
+    let act = "\u{1b}]0;owned\u{7}\u{9b}2J";
+    edit(world, &id, "record.json", |record| {
+        for field in ["name", "group", "reason"] {
+            record[field] = act.into();
+        }
+        for field in ["reason", "proof", "error"] {
+            record["report"][field] = act.into();
+        }
+    })?;
+    let events = dir(world, &id).join("events.jsonl");
+    let text = fs::read_to_string(&events).context("events")?;
+    let escaped = serde_json::to_string(act).context("json")?;
+    fs::write(&events, text.replace("\"stopped\"", &escaped)).context("events")?;
+    for words in
+        [&["ps", "-a"][..], &["show", &id], &["wait", &id], &["events", &id], &["tree", &id]]
+    {
+        let said = say(world, place, words)?;
+        for told in [&said.out, &said.err] {
+            ensure!(told.contains(&id) || told.is_empty(), "{words:?} tells of another: {told}");
+            ensure!(!told.contains(['\u{1b}', '\u{7}', '\u{9b}']), "{words:?} acts: {told:?}");
+        }
+    }
     all_clean(world)
 }
 

@@ -1,6 +1,7 @@
 //! How a command fails: one line, and an exit status.
 
 use fullstop::front::plain;
+use fullstop_cli::plain::line;
 use std::fmt::Display;
 
 /// fullstop itself failed, as opposed to the command.
@@ -47,9 +48,11 @@ impl From<std::io::Error> for Fail {
     }
 }
 
-/// Says what went wrong with one of many, and goes on.
+/// Says what went wrong with one of many, and goes on. A message may quote what others have
+/// written.
 pub fn complain(why: impl Display) {
     use std::io::Write as _;
+    let why = line(&why.to_string());
     // Whoever reads our messages may be gone.
     let _ = writeln!(std::io::stderr(), "fullstop: {why}");
 }

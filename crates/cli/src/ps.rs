@@ -54,13 +54,13 @@ fn rows(listed: &[Status]) -> String {
     rows.extend(listed.iter().map(|run| {
         vec![
             run.id.to_string(),
-            run.name.clone().unwrap_or_else(|| "-".to_owned()),
+            run.name.as_deref().map_or("-".to_owned(), plain::line),
             state(run),
             age(run.age_ms),
             run.processes.to_string(),
             seconds(run.cpu_ms),
             bytes(run.memory),
-            run.damage.clone().unwrap_or_else(|| shown(&run.command)),
+            run.damage.as_deref().map_or_else(|| shown(&run.command), plain::line),
         ]
     }));
     table(&rows, width())
@@ -82,6 +82,7 @@ fn state(run: &Status) -> String {
         _ if run.damage.is_some() && run.live => format!("{} (live)", run.state),
         _ => run.state.clone(),
     };
+    let text = plain::line(&text);
     match run.state.as_str() {
         "running" => coloured(&text, Colour::Green),
         "stopping" | "starting" => coloured(&text, Colour::Yellow),
@@ -100,7 +101,8 @@ pub fn picture(run: &Run) -> Result<String, Fail> {
     let processes = run.processes()?;
     let status = run.status()?;
     let name = status.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-    let mut text = format!("{}{name}, {}, {} alive\n", run.id(), status.state, processes.len());
+    let head = format!("{}{name}, {}, {} alive", run.id(), status.state, processes.len());
+    let mut text = plain::line(&head) + "\n";
     let known = |pid: i32| processes.iter().any(|process| process.pid == pid);
     let tops: Vec<&Process> = processes.iter().filter(|process| !known(process.ppid)).collect();
     draw(&processes, &tops, "", &mut text);

@@ -31,7 +31,7 @@ fn text(run: &Run) -> Result<String, Fail> {
     let status = run.status()?;
     let mut text = String::new();
     let mut line = |name: &str, what: String| {
-        let _ = writeln!(text, "{name:>12}  {what}");
+        let _ = writeln!(text, "{name:>12}  {}", plain::line(&what));
     };
     line("run", run.id().to_string());
     if let Some(damage) = &status.damage {

@@ -11,6 +11,7 @@ use fullstop::{
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
 use fullstop_cli::format::seconds;
+use fullstop_cli::plain;
 use serde_json::json as value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -230,7 +231,8 @@ pub fn going_around(id: &Id, progress: &Progress) {
 pub fn line(report: &Report) -> String {
     let name = report.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let proof = report.proof.as_ref().map_or("no proof".to_owned(), ToString::to_string);
-    format!("{}{name} {}: {}, {proof}\n", report.id, report.state.word(), report.reason())
+    let told = format!("{}{name} {}: {}, {proof}", report.id, report.state.word(), report.reason());
+    plain::line(&told) + "\n"
 }
 
 /// Why nothing is proven, on stderr.

@@ -129,5 +129,5 @@ fn told(event: &Event) -> String {
     };
     let generation =
         if event.generation > 1 { format!("#{}", event.generation) } else { String::new() };
-    format!("{} {}{generation} {what}\n", event.at, event.id)
+    plain::line(&format!("{} {}{generation} {what}", event.at, event.id)) + "\n"
 }

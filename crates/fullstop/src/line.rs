@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use fullstop_cage::linux::{identify, peer};
 use fullstop_core::id::Id;
-use fullstop_protocol::{Hello, RECORD_VERSION, Reply, ReplyKind, Request, RequestKind};
+use fullstop_keeper::sweep::shows_title_of_keeper;
+use fullstop_protocol::{Hello, RECORD_VERSION, Record, Reply, ReplyKind, Request, RequestKind};
 use fullstop_store::{Store, StoreError, world};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
@@ -18,8 +19,6 @@ pub(crate) struct Line {
     stream: BufReader<UnixStream>,
     partial: Vec<u8>,
     is_greeted: bool,
-    /// The process at the other end is the keeper that the record names, or our own child.
-    is_keeper: bool,
     /// The id of the last request.
     asked: u64,
 }
@@ -30,13 +29,7 @@ impl Line {
         let fail = |error| Error::io("use the line to the keeper")(error);
         stream.set_nonblocking(true).map_err(fail)?;
         let stream = UnixStream::from_std(stream).map_err(fail)?;
-        Ok(Line {
-            stream: BufReader::new(stream),
-            partial: Vec::new(),
-            is_greeted: true,
-            is_keeper: true,
-            asked: 0,
-        })
+        Ok(Line { stream: BufReader::new(stream), partial: Vec::new(), is_greeted: true, asked: 0 })
     }
 
     /// The bare stream, to be held: it needs no runtime to live.
@@ -57,15 +50,13 @@ impl Line {
             other => io::Error::other(other),
         })?;
         let stream = UnixStream::connect(address).await?;
-        let is_keeper = match is_keeper(&stream, store, id) {
-            Some(false) => return Err(io::ErrorKind::ConnectionRefused.into()),
-            known => known.is_some(),
-        };
+        if !is_keeper(&stream, store, id) {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
         Ok(Line {
             stream: BufReader::new(stream),
             partial: Vec::new(),
             is_greeted: false,
-            is_keeper,
             asked: 0,
         })
     }
@@ -76,10 +67,6 @@ impl Line {
         generation: Option<u32>,
         kind: &RequestKind,
     ) -> io::Result<Option<ReplyKind>> {
-        let tells = matches!(kind, RequestKind::Input { .. } | RequestKind::Attach { .. });
-        if tells && !self.is_keeper {
-            return Err(io::ErrorKind::ConnectionRefused.into());
-        }
         self.asked += 1;
         let request = Request { id: self.asked, generation, by: None, kind: kind.clone() };
         let mut text = Vec::new();
@@ -130,14 +117,20 @@ fn add_line(text: &mut Vec<u8>, value: &impl serde::Serialize) -> io::Result<()>
 }
 
 /// Whether the keeper that the record names is at the other end, and speaks this wire. A member
-/// of the run can put a socket of its own in the place. A record that names no keeper, or cannot
-/// be read, tells nothing: then the process that listens is given orders, whose outcome the
-/// record will tell, and nothing that is meant for the command.
-fn is_keeper(stream: &UnixStream, store: &Store, id: &Id) -> Option<bool> {
-    let record = store.last_record(id).ok()?;
-    let keeper = record.keeper.filter(|_| world::is_here(&record.world))?;
-    // A keeper of version 1 takes SIGTERM for a request to stop, and no other.
-    let speaks_this_wire = record.version >= RECORD_VERSION;
-    let is_named = || peer(stream).and_then(|peer| identify(peer.pid)) == Some(keeper);
-    Some(speaks_this_wire && is_named())
+/// of the run can put a socket of its own in the place, or that of another run. Where the record
+/// names no keeper, or cannot be read, the process has to show the title of this run's keeper.
+fn is_keeper(stream: &UnixStream, store: &Store, id: &Id) -> bool {
+    let Some(peer) = peer(stream) else { return false };
+    match store.last_record(id) {
+        // A keeper of version 1 takes SIGTERM for a request to stop, and no other.
+        Ok(record) if record.version < RECORD_VERSION => false,
+        Ok(Record { keeper: Some(keeper), world, .. }) => {
+            identify(peer.pid).is_some_and(|found| match keeper.inode {
+                // It has another pid in its own namespace, and the same inode in pidfs.
+                Some(inode) if !world::is_here(&world) => found.inode == Some(inode),
+                _ => found == keeper,
+            })
+        }
+        _ => shows_title_of_keeper(store, id, peer.pid),
+    }
 }

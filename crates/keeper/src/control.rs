@@ -25,6 +25,8 @@ const MOST_UNSENT: usize = 1 << 20;
 const LONGEST_LINE: usize = 1 << 16;
 /// Whoever connects asks at once; one who has not asked by then may be sent away.
 const TIME_TO_ASK: Duration = Duration::from_secs(1);
+/// One that has not read for so long what it was told may be sent away as well.
+const TIME_TO_READ: Duration = Duration::from_millis(250);
 /// When nobody can be let in (no descriptor left), there is no use in asking at once.
 const DEAF_FOR: Duration = Duration::from_millis(100);
 
@@ -43,7 +45,12 @@ struct Client {
     unsent: Backlog,
     since: Moment,
     stage: Stage,
+    /// It has said all that it has to say.
+    ended: bool,
+    /// It cannot be told anything any more.
     gone: bool,
+    /// Since when it has not read what it was told.
+    behind_since: Option<Moment>,
     /// It was answered.
     told: bool,
     role: Role,
@@ -117,7 +124,9 @@ impl Control {
         let listener = self.listener.iter().filter(move |_| !deaf);
         let clients = self.clients.iter().map(|client| {
             let out = if client.unsent.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-            PollFd::new(&client.stream, PollFlags::IN | out)
+            // The end of what it says is readable for ever.
+            let read = if client.ended { PollFlags::empty() } else { PollFlags::IN };
+            PollFd::new(&client.stream, read | out)
         });
         listener.map(|fd| PollFd::new(fd, PollFlags::IN)).chain(clients)
     }
@@ -155,14 +164,14 @@ impl Control {
                 }
             }
         }
-        let host_left = self.clients.iter().any(|client| client.is_host() && client.gone);
+        let host_left = self.clients.iter().any(|client| client.is_host() && client.has_left());
         (orders, host_left)
     }
 
     /// Forgets who has left; the requests of this turn must have been answered.
     pub fn tidy(&mut self) {
         self.clients.iter_mut().for_each(Client::leave);
-        self.clients.retain(|client| !client.gone);
+        self.clients.retain(|client| !client.is_over());
     }
 
     fn accept(&mut self) {
@@ -245,7 +254,7 @@ impl Control {
     /// Gives a connection away, once its order was answered.
     pub fn hand_over(&mut self, from: usize) -> Option<Handed> {
         let client =
-            self.clients.get_mut(from).filter(|client| !client.is_host() && !client.gone)?;
+            self.clients.get_mut(from).filter(|client| !client.is_host() && !client.has_left())?;
         let stream = client.stream.try_clone().ok()?;
         client.gone = true;
         Some(Handed {
@@ -299,7 +308,9 @@ impl Client {
             unsent: Backlog::default(),
             since: now(),
             stage: if role == Role::Client { Stage::New } else { Stage::Greeted },
+            ended: false,
             gone: false,
+            behind_since: None,
             told: false,
             role,
             subscription: None,
@@ -355,16 +366,27 @@ impl Client {
     /// own side connects again if it still wants something.
     fn is_idle(&mut self, now: Moment) -> bool {
         self.read();
-        let had_time = self.told || self.gone || now.since(self.since) > TIME_TO_ASK;
-        !self.is_host() && had_time && !self.unread.contains(&b'\n') && self.unsent.is_empty()
+        let had_time = self.told || self.has_left() || now.since(self.since) > TIME_TO_ASK;
+        let reads = self.behind_since.is_none_or(|since| now.since(since) < TIME_TO_READ);
+        let is_owed = !self.unsent.is_empty() && reads;
+        !self.is_host() && had_time && !self.unread.contains(&b'\n') && !is_owed
+    }
+
+    fn has_left(&self) -> bool {
+        self.ended || self.gone
+    }
+
+    /// Nothing more comes from it, and nothing is owed to it.
+    fn is_over(&self) -> bool {
+        self.gone || self.ended && self.unsent.is_empty()
     }
 
     fn read(&mut self) {
         let mut buffer = [0; 4096];
         // What has come whole is heard first; the rest waits in the socket.
-        while !self.gone && self.unread.len() <= LONGEST_LINE {
+        while !self.has_left() && self.unread.len() <= LONGEST_LINE {
             match recv(&self.stream, &mut buffer, RecvFlags::DONTWAIT) {
-                Ok((0, _)) => self.gone = true,
+                Ok((0, _)) => self.ended = true,
                 Ok((length, _)) => self.unread.extend_from_slice(&buffer[..length]),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => {}
@@ -398,6 +420,11 @@ impl Client {
     fn flush(&mut self) {
         // One that says no more may hear all the same.
         self.gone |= self.unsent.send(&self.stream) == Err(Gone);
+        if self.unsent.is_empty() {
+            self.behind_since = None;
+        } else {
+            self.behind_since.get_or_insert_with(now);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ mod by_tag;
 mod elsewhere;
 mod passing;
 
-pub use by_tag::{keeper_or_guard, living_cgroup};
+pub use by_tag::{keeper_or_guard, living_cgroup, shows_title_of_keeper};
 pub use elsewhere::{Elsewhere, ForgetError, forget, is_forgettable};
 pub use passing::{
     MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,

@@ -231,3 +231,47 @@ fn a_host_is_told_of_the_birth_whatever_it_has_asked_before() {
     assert_eq!(ids, [(&3.into(), &"asked".into()), (&0.into(), &"born".into())]);
     assert!(control.hand_over(0).is_none(), "it is no window");
 }
+
+/// A crowd that reads nothing of what it is told does not keep a stop out.
+#[test]
+fn who_does_not_read_makes_room() {
+    let mut door = Door::open("deaf");
+    let deaf: Vec<UnixStream> = (0..MOST_CLIENTS).map(|_| door.client(STOP)).collect();
+    assert_eq!(door.hear(), deaf.len());
+    let long = Refusal::new(RefusalCode::Superseded, "x".repeat(MOST_UNSENT / 2));
+    for client in 0..deaf.len() {
+        door.control.subscribe(client, 7);
+        door.control.answer(client, 7, ReplyKind::Refused(long.clone()));
+    }
+    let late = door.client(STOP);
+    door.control.deaf_until = None;
+    assert_eq!(door.hear(), 0, "they may be about to read it");
+    for client in &mut door.control.clients {
+        client.behind_since = Some(Moment::default());
+    }
+    door.control.deaf_until = None;
+    assert_eq!(door.hear(), 1);
+    drop((deaf, late));
+}
+
+/// A long answer goes whole to a client that has closed its side, however slowly it reads.
+#[test]
+fn a_long_answer_to_one_who_says_no_more() {
+    let mut door = Door::open("long");
+    let mut client = door.client(HELLO);
+    client.write_all(b"{\"id\":7,\"type\":\"stop\",\"generation\":1}\n").expect("said");
+    client.shutdown(std::net::Shutdown::Write).expect("half closed");
+    let (orders, _) = door.control.turn();
+    let long = Refusal::new(RefusalCode::Superseded, "x".repeat(MOST_UNSENT - 4096));
+    door.control.answer(orders[0].from, orders[0].id, ReplyKind::Refused(long));
+    let mut heard = 0;
+    let mut buffer = vec![0; 1 << 16];
+    client.set_nonblocking(true).expect("no waiting");
+    for _ in 0..1000 {
+        door.control.tidy();
+        heard += client.read(&mut buffer).unwrap_or_default();
+        door.control.turn();
+    }
+    assert!(heard > MOST_UNSENT - 4096, "{heard} bytes");
+    assert!(door.control.clients.is_empty(), "it is let go then");
+}

@@ -13,6 +13,9 @@ use fullstop_protocol::{
 };
 use std::os::unix::ffi::OsStrExt as _;
 
+/// It stands in every record and report.
+const LONGEST_BY: usize = 256;
+
 impl Keeper<'_> {
     /// Every request is answered before anything is done about it.
     pub(super) fn hear_orders(&mut self) {
@@ -53,6 +56,10 @@ impl Keeper<'_> {
         if let Some(other) = request.generation.filter(|&generation| generation != own) {
             let message = format!("generation {other} is gone; this is generation {own}");
             return Err(Refusal::new(RefusalCode::Superseded, message));
+        }
+        if request.by.as_ref().is_some_and(|by| by.len() > LONGEST_BY) {
+            let message = format!("\"by\" has at most {LONGEST_BY} bytes");
+            return Err(Refusal::new(RefusalCode::InvalidRequest, message));
         }
         match &request.kind {
             RequestKind::Stop { reason, signal } => {
@@ -158,6 +165,8 @@ impl Keeper<'_> {
         let handed = self.control.hand_over(from);
         if let (Some(handed), Some(tty)) = (handed, self.tty()) {
             tty.attach(handed, request);
+            // What was typed may have come with the request.
+            self.take_output();
         }
     }
 

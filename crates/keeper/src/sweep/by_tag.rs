@@ -68,6 +68,12 @@ pub fn keeper_or_guard(store: &Store, id: &Id) -> Option<i32> {
     shown.find_map(|(pid, shown)| (shown == tag).then_some(pid))
 }
 
+/// Whether that process shows the title of the run's keeper.
+pub fn shows_title_of_keeper(store: &Store, id: &Id, pid: i32) -> bool {
+    let tag = Tag::new(id, store.path()).to_string();
+    titled_founders(KEEPER).unwrap_or_default().contains(&(pid, tag))
+}
+
 /// Kills everybody in a cgroup; whether nobody is left in it, by the kernel's own count.
 pub(super) fn kill_all(path: &Path) -> bool {
     let remains = Remains::new(Some(path), Clues::default());
