@@ -25,6 +25,9 @@ const MOST_UNSENT: usize = 1 << 20;
 const LONGEST_LINE: usize = 1 << 16;
 /// Whoever connects asks at once; one who has not asked by then may be sent away.
 const TIME_TO_ASK: Duration = Duration::from_secs(1);
+/// So many lines of one client are heard before others have their turn, and what was accepted is
+/// done.
+const MOST_AT_ONCE: usize = 16;
 /// One that has not read for so long what it was told may be sent away as well.
 const TIME_TO_READ: Duration = Duration::from_millis(250);
 /// When nobody can be let in (no descriptor left), there is no use in asking at once.
@@ -131,8 +134,8 @@ impl Control {
         listener.map(|fd| PollFd::new(fd, PollFlags::IN)).chain(clients)
     }
 
-    /// A request has come whole and is not heard: behind a request to attach nothing is read
-    /// until that is answered.
+    /// A request has come whole and is not heard: others have their turn first, or a request to
+    /// attach was before it, behind which nothing is read until that is answered.
     pub fn has_lines(&self) -> bool {
         self.clients.iter().any(|client| client.unread.contains(&b'\n'))
     }
@@ -153,7 +156,8 @@ impl Control {
         for (from, client) in self.clients.iter_mut().enumerate() {
             client.flush();
             client.read();
-            while let Some(line) = client.line() {
+            for _ in 0..MOST_AT_ONCE {
+                let Some(line) = client.line() else { break };
                 let Some((id, request)) = client.hear(&line) else { continue };
                 let attaches = request.as_ref().is_ok_and(Request::attaches);
                 let (peer, is_host) = (client.peer, client.is_host());

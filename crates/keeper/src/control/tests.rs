@@ -244,13 +244,13 @@ fn who_does_not_read_makes_room() {
         door.control.answer(client, 7, ReplyKind::Refused(long.clone()));
     }
     let late = door.client(STOP);
-    door.control.deaf_until = None;
-    assert_eq!(door.hear(), 0, "they may be about to read it");
-    for client in &mut door.control.clients {
-        client.behind_since = Some(Moment::default());
-    }
-    door.control.deaf_until = None;
-    assert_eq!(door.hear(), 1);
+    let mut behind_since = |since| {
+        door.control.deaf_until = None;
+        door.control.clients.iter_mut().for_each(|client| client.behind_since = Some(since));
+        door.hear()
+    };
+    assert_eq!(behind_since(now() + Duration::from_hours(1)), 0, "they may be about to read it");
+    assert_eq!(behind_since(Moment::default()), 1);
     drop((deaf, late));
 }
 
@@ -274,4 +274,18 @@ fn a_long_answer_to_one_who_says_no_more() {
     }
     assert!(heard > MOST_UNSENT - 4096, "{heard} bytes");
     assert!(door.control.clients.is_empty(), "it is let go then");
+}
+
+/// One that asks without end is heard in parts, and others between them.
+#[test]
+fn a_row_of_requests_is_heard_in_parts() {
+    let mut door = Door::open("parts");
+    let client = door.client(&[HELLO, &STOP[HELLO.len()..].repeat(3 * MOST_AT_ONCE)].concat());
+    let mut parts = Vec::new();
+    while parts.iter().sum::<usize>() < 3 * MOST_AT_ONCE && parts.len() < 10 {
+        parts.push(door.hear());
+    }
+    assert!(parts.len() > 2 && parts.iter().all(|part| *part <= MOST_AT_ONCE), "{parts:?}");
+    assert!(!door.control.has_lines());
+    drop(client);
 }
