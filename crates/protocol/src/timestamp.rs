@@ -103,6 +103,14 @@ mod tests {
             let at = Timestamp::from_unix_ms(unix_ms);
             prop_assert_eq!(at.to_string().parse(), Ok(at));
         }
+
+        #[test]
+        fn any_text_can_be_read(
+            text in prop_oneof![any::<String>(), "[0-9]{4}-[0-9:TZ.+é-]{5,24}Z?"],
+        ) {
+            let read = text.parse::<Timestamp>();
+            prop_assert!(read.is_err() || read.is_ok_and(|at| at.unix_ms() <= LAST));
+        }
     }
 
     #[test]
