@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::line::Line;
 use crate::readable::readable;
 use crate::stop::Silence;
-use fullstop_cage::linux::Held;
+use fullstop_cage::linux::PinnedProcess;
 use fullstop_keeper::{commission, name};
 use fullstop_protocol::{Start, wipe};
 use fullstop_store::Tag;
@@ -112,7 +112,7 @@ async fn exit(child: &mut Child) {
     /// How often it is asked for where the kernel cannot wake us.
     const LOOK_EVERY: Duration = Duration::from_millis(5);
     let pid = i32::try_from(child.id()).unwrap_or_default();
-    let pidfd = Held::child(pid).and_then(|held| held.again()?.into_pidfd());
+    let pidfd = PinnedProcess::child(pid).and_then(|held| held.with_pidfd()?.into_pidfd());
     if let Some(pidfd) = pidfd {
         let _ = readable(pidfd).await;
     }

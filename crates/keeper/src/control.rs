@@ -150,7 +150,7 @@ impl Control {
 
     /// Lets newcomers in and reads what was said. Returns the orders, and whether
     /// the host has left.
-    pub fn turn(&mut self) -> (Vec<Order>, bool) {
+    pub fn service(&mut self) -> (Vec<Order>, bool) {
         self.accept();
         let mut orders = Vec::new();
         for (from, client) in self.clients.iter_mut().enumerate() {

@@ -59,7 +59,7 @@ impl Feed {
     }
 
     /// Called when what we waited for has come.
-    pub fn turn(&mut self) {
+    pub fn service(&mut self) {
         if self.waiting.is_empty() {
             self.read();
         }

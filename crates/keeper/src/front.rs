@@ -15,8 +15,8 @@ use crate::sink::Sink;
 use crate::terminal::Terminal;
 use fullstop_cage::cannot;
 use fullstop_cage::linux::{
-    Change, Fork, Heard, Held, Origin, Signals, Waited, close_all_but, fork, has_children, hold,
-    now, null_over, own_session, shield, stop_self_by, wait_any, watch_parent,
+    Change, Fork, Heard, Origin, PinnedProcess, Signals, Waited, close_all_but, fork, has_children,
+    hold, now, null_over, own_session, shield, stop_self_by, wait_any, watch_parent,
 };
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Exit;
@@ -102,7 +102,7 @@ pub fn heard_signals() -> Vec<Signal> {
 }
 
 struct Front {
-    guard: Held,
+    guard: PinnedProcess,
     signals: Signals,
     terminal: Option<Terminal>,
 }

@@ -104,7 +104,7 @@ impl AsFd for Bell {
 }
 
 /// What came in.
-pub enum Came<M> {
+pub enum Received<M> {
     Message(M, Option<OwnedFd>),
     Nothing,
     /// The other side is dead.
@@ -152,14 +152,14 @@ impl Lifeline {
         false
     }
 
-    pub fn receive<M: DeserializeOwned>(&self) -> Came<M> {
+    pub fn receive<M: DeserializeOwned>(&self) -> Received<M> {
         let waiting = match self.waiting() {
             Ok(waiting) => waiting,
-            Err(Errno::AGAIN) => return Came::Nothing,
-            Err(_) => return Came::Closed,
+            Err(Errno::AGAIN) => return Received::Nothing,
+            Err(_) => return Received::Closed,
         };
         if waiting == 0 {
-            return Came::Closed;
+            return Received::Closed;
         }
         let mut buffer = vec![0; waiting];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -168,16 +168,16 @@ impl Lifeline {
         let came = retry_on_intr(|| {
             recvmsg(&self.0, &mut [IoSliceMut::new(&mut buffer)], &mut ancillary, flags)
         });
-        let Ok(message) = came else { return Came::Nothing };
+        let Ok(message) = came else { return Received::Nothing };
         let fd = ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
             _ => None,
         });
         match serde_json::from_slice(&buffer[..message.bytes]) {
-            Ok(message) => Came::Message(message, fd),
+            Ok(message) => Received::Message(message, fd),
             // Both sides are one program, so this cannot be; and nothing is lost by
             // going on without it.
-            Err(_) => Came::Nothing,
+            Err(_) => Received::Nothing,
         }
     }
 

@@ -17,7 +17,9 @@ pub use passing::{
 use crate::assignment::MARKER;
 use crate::notes::answers;
 use by_tag::{end_unread, kill_all, why_not_killed};
-use fullstop_cage::linux::{Clues, Held, Marked, Remains, inside, last_born, members, now};
+use fullstop_cage::linux::{
+    LostCage, Marked, MemberEvidence, PinnedProcess, inside, last_born, members, now,
+};
 use fullstop_cage::{Round, Witness};
 use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
@@ -183,9 +185,9 @@ fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> Found {
 
 /// Whoever was killed counts until it is dead, though nothing leads to it any more: its
 /// parent may have died before it.
-fn keep_the_dying(found: &mut Vec<Held>, before: Vec<Held>) {
-    let again: HashSet<i32> = found.iter().map(Held::pid).collect();
-    let dying = |held: &Held| held.stat().is_some_and(|stat| stat.is_alive());
+fn keep_the_dying(found: &mut Vec<PinnedProcess>, before: Vec<PinnedProcess>) {
+    let again: HashSet<i32> = found.iter().map(PinnedProcess::pid).collect();
+    let dying = |held: &PinnedProcess| held.stat().is_some_and(|stat| stat.is_alive());
     found.extend(before.into_iter().filter(|held| !again.contains(&held.pid()) && dying(held)));
 }
 
@@ -270,8 +272,8 @@ impl Lost {
                 }
             }
         }
-        let mut remains = self.remains();
-        let found = remains.find(&self.marked());
+        let mut lost_cage = self.lost_cage();
+        let found = lost_cage.find(&self.marked());
         if mode == Mode::DryRun {
             return Found::WouldEnd { alive: found.len() };
         }
@@ -279,7 +281,7 @@ impl Lost {
             Mode::Within(patience) => patience.min(KILL_PATIENCE),
             Mode::End | Mode::DryRun => KILL_PATIENCE,
         };
-        self.kill(&mut remains, found, patience)
+        self.kill(&mut lost_cage, found, patience)
     }
 
     /// A free lock is that of a copy: of a directory, or of a whole disk.
@@ -306,7 +308,7 @@ impl Lost {
         let written = [self.record.keeper, self.record.guard].into_iter().flatten();
         let mut others = written.filter(|one| !members.iter().any(|it| it.pid() == one.pid));
         others.find_map(|identity| {
-            let held = Held::known(&identity, |_| false).filter(|_| is_here)?;
+            let held = PinnedProcess::known(&identity, |_| false).filter(|_| is_here)?;
             while !held.is_dead() {
                 if now() >= until {
                     return Some(identity.pid);
@@ -359,12 +361,12 @@ impl Lost {
         if self.record.world.machine != world::here().machine {
             return left;
         }
-        let mut remains = Remains::new(own_cgroup(&self.record), Clues::default());
+        let mut lost_cage = LostCage::new(own_cgroup(&self.record), MemberEvidence::default());
         if mode == Mode::DryRun {
-            let is_empty = remains.cgroup_is_empty();
+            let is_empty = lost_cage.cgroup_is_empty();
             return if is_empty { Found::WouldEnd { alive: 0 } } else { left };
         }
-        match remains.remove_if_empty() {
+        match lost_cage.remove_if_empty() {
             Some(witness) => {
                 let report = self.ended(witness, None);
                 self.finish(0, report)
@@ -373,9 +375,9 @@ impl Lost {
         }
     }
 
-    fn remains(&self) -> Remains {
+    fn lost_cage(&self) -> LostCage {
         let ancestry = self.record.ancestry.clone();
-        let clues = Clues {
+        let evidence = MemberEvidence {
             variable: MARKER.to_owned(),
             id: self.record.id.to_string(),
             known: self.known.identities.clone(),
@@ -384,7 +386,7 @@ impl Lost {
             line: ancestry.map(|it| it.line).unwrap_or_default(),
         };
         let cgroup = self.living.as_deref().or_else(|| own_cgroup(&self.record));
-        Remains::new(cgroup, clues)
+        LostCage::new(cgroup, evidence)
     }
 
     /// Who cannot have left its cgroup is not searched for.
@@ -393,7 +395,12 @@ impl Lost {
     }
 
     /// Kills whoever is found until a whole search finds nobody.
-    fn kill(mut self, remains: &mut Remains, mut found: Vec<Held>, patience: Duration) -> Found {
+    fn kill(
+        mut self,
+        lost_cage: &mut LostCage,
+        mut found: Vec<PinnedProcess>,
+        patience: Duration,
+    ) -> Found {
         let until = now() + patience;
         let mut killed = HashSet::new();
         let mut taken = None;
@@ -403,11 +410,11 @@ impl Lost {
         let mut needed = if counted { 1 } else { CLEAN_SEARCHES };
         loop {
             clean = if found.is_empty() { clean + 1 } else { 0 };
-            let round = remains.kill(&found);
+            let round = lost_cage.kill(&found);
             let new = found.iter().filter(|held| killed.insert(held.pid())).count();
             taken.get_or_insert(round);
             if clean >= needed
-                && let Some(witness) = remains.proof()
+                && let Some(witness) = lost_cage.proof()
             {
                 if let Some(why) = self.unproven(witness.proof(), killed.len()) {
                     return Found::left(&why);
@@ -430,7 +437,7 @@ impl Lost {
                 sleep(NAP);
             }
             let born = last_born();
-            let before = std::mem::replace(&mut found, remains.find(&self.marked()));
+            let before = std::mem::replace(&mut found, lost_cage.find(&self.marked()));
             keep_the_dying(&mut found, before);
             // A search during which nobody was born has missed nobody.
             let quiet = born.is_some() && born == last_born();

@@ -28,7 +28,7 @@ impl Dir {
     }
 
     /// Held once more, on its own.
-    pub fn again(&self) -> Result<Dir> {
+    pub fn try_clone(&self) -> Result<Dir> {
         let fd = self.fd.try_clone().map_err(|error| StoreError::io("hold", &self.path, error))?;
         Ok(Dir { fd, path: self.path.clone() })
     }

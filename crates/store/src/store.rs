@@ -181,7 +181,7 @@ impl Store {
         let name = format!("runs/{id}");
         let made = mkdirat(&self.root.fd, name.as_str(), Mode::RWXU);
         made.map_err(|errno| StoreError::io("make", &self.path().join(&name), errno))?;
-        let claimed = || RunDir::claim(id, self.root.again()?, self.root.below(&name)?);
+        let claimed = || RunDir::claim(id, self.root.try_clone()?, self.root.below(&name)?);
         claimed().inspect_err(|_| {
             // What cannot be begun leaves no trace.
             let _ = unlinkat(&self.root.fd, format!("{name}/lock").as_str(), AtFlags::empty());
@@ -191,7 +191,7 @@ impl Store {
 
     /// The directory of a run that is over, for its next generation.
     pub fn reclaim(&self, id: &Id) -> Result<RunDir> {
-        RunDir::reclaim(id, self.root.again()?, self.run(id)?)
+        RunDir::reclaim(id, self.root.try_clone()?, self.run(id)?)
     }
 
     /// Sets room aside for the next generation of a run.
@@ -201,7 +201,7 @@ impl Store {
 
     /// What keeper and guard have left; nothing, if it is not ours to end.
     pub fn take_over(&self, id: &Id) -> Result<Option<RunDir>> {
-        RunDir::take_over(id, self.root.again()?, self.run(id)?)
+        RunDir::take_over(id, self.root.try_clone()?, self.run(id)?)
     }
 
     /// Lists a run again that was taken off the list although it is not over. Returns whether
@@ -256,7 +256,7 @@ impl Store {
 
     /// What changes from now on.
     pub fn journal(&self) -> Result<JournalReader> {
-        JournalReader::open(self.root.again()?)
+        JournalReader::open(self.root.try_clone()?)
     }
 
     /// The unfinished ones, oldest first.

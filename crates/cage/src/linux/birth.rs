@@ -8,8 +8,8 @@
 
 use super::cgroup::Cgroup;
 use super::fork::{Fork, clone_sharing, fork_unchecked, is_refusal};
-use super::held::Held;
 use super::newborn::{Gate, MESSAGE, Plan, Stage, become_leader, enter};
+use super::pinned_process::PinnedProcess;
 use super::program::why_not;
 use super::signals::Mask;
 use super::stdio::{Stdio, lift};
@@ -23,7 +23,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// A leader on its way.
 #[derive(Debug)]
 pub struct Birth {
-    pub leader: Held,
+    pub leader: PinnedProcess,
     news: OwnedFd,
     plan: &'static Plan,
 }
@@ -70,7 +70,7 @@ pub fn bear(
     Ok((Birth { leader, news, plan }, inside))
 }
 
-fn start(plan: &'static Plan, into: Option<BorrowedFd<'_>>) -> io::Result<Held> {
+fn start(plan: &'static Plan, into: Option<BorrowedFd<'_>>) -> io::Result<PinnedProcess> {
     // SAFETY: `enter` takes a plan, and keeps to what a child of this kind may do.
     match unsafe { clone_sharing(Signal::CHLD, into, enter, (&raw const *plan).cast()) } {
         Err(error) if is_refusal(&error) => {}
@@ -84,7 +84,12 @@ fn start(plan: &'static Plan, into: Option<BorrowedFd<'_>>) -> io::Result<Held> 
 }
 
 /// The leader waits behind its gate until it is where it belongs.
-fn let_in(cgroup: &Cgroup, leader: &Held, key: &OwnedFd, must: bool) -> Result<bool, SpawnError> {
+fn let_in(
+    cgroup: &Cgroup,
+    leader: &PinnedProcess,
+    key: &OwnedFd,
+    must: bool,
+) -> Result<bool, SpawnError> {
     let entered = match cgroup.take_in(leader.pid()) {
         Err(error) if must => return Err(os("enter the cgroup", error)),
         entered => entered.is_ok(),

@@ -3,15 +3,15 @@
 use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
+use super::descendants::{Bound, First, below, dead_children, survey};
 use super::descriptors::room_for_descriptors;
 use super::groups::own_group;
-use super::held::Held;
-use super::kin::{Bound, First, below, dead_children, survey};
-use super::last::LastStep;
+use super::kill_loop::KillLoop;
+use super::latecomers::Latecomers;
+use super::pinned_process::PinnedProcess;
 use super::procfs::{self, Stat};
 use super::scheduling::{raise_priority, raise_session};
 use super::signals::Mask;
-use super::storm::Latecomers;
 use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Look, Round, SpawnError, Witness, plain};
 use fullstop_core::cage::{CageKind, CagePreference, Member};
@@ -66,7 +66,7 @@ pub struct LinuxCage {
     cgroup: Option<Cgroup>,
     mask: Mask,
     birth: Option<Birth>,
-    leader: Option<Held>,
+    leader: Option<PinnedProcess>,
     /// The process group the leader began in.
     pgid: i32,
     /// When the cgroup was last killed, or the tree walked.
@@ -76,13 +76,13 @@ pub struct LinuxCage {
     /// We have asked to go first, and for our session too.
     hurried: bool,
     last_death: Instant,
-    last: LastStep,
+    last: KillLoop,
     used: Used,
     latecomers: Latecomers,
     /// The last round met nobody new, though there are still children.
     nobody_new: bool,
     /// Survivors of a tree that is not ours any more; see [`LinuxCage::follow`].
-    followed: Option<Vec<Held>>,
+    followed: Option<Vec<PinnedProcess>>,
 }
 
 impl LinuxCage {
@@ -112,7 +112,7 @@ impl LinuxCage {
     }
 
     /// The cage of a keeper that died, whose tree has come to us.
-    pub fn adopt(blueprint: &Blueprint, mask: Mask, leader: Option<Held>) -> LinuxCage {
+    pub fn adopt(blueprint: &Blueprint, mask: Mask, leader: Option<PinnedProcess>) -> LinuxCage {
         let cgroup = blueprint.cgroup.as_ref().ok().and_then(|path| Cgroup::adopt(path));
         Self::with(blueprint.wanted, cgroup, mask, leader)
     }
@@ -121,7 +121,7 @@ impl LinuxCage {
         wanted: CagePreference,
         cgroup: Option<Cgroup>,
         mask: Mask,
-        leader: Option<Held>,
+        leader: Option<PinnedProcess>,
     ) -> LinuxCage {
         let pgid = own_group();
         LinuxCage {
@@ -135,7 +135,7 @@ impl LinuxCage {
             cgroup_kills: true,
             hurried: false,
             last_death: Instant::now(),
-            last: LastStep::default(),
+            last: KillLoop::default(),
             used: Used::default(),
             latecomers: Latecomers::default(),
             nobody_new: false,
@@ -152,7 +152,7 @@ impl LinuxCage {
     pub fn follow(&mut self, known: &[Member]) -> bool {
         let mut survivors = Vec::new();
         survey(First::Oldest, Bound::within(LONGEST_LOOK), |held, stat| {
-            survivors.extend(held.again().filter(|_| stat.is_alive()));
+            survivors.extend(held.with_pidfd().filter(|_| stat.is_alive()));
         });
         let held = |member: &Member| survivors.iter().any(|held| held.pid() == member.pid);
         let all = !known.is_empty() && known.iter().all(held);
@@ -160,8 +160,8 @@ impl LinuxCage {
         all || self.cgroup.is_some()
     }
 
-    fn proof_by_following(&mut self, survivors: &[Held]) -> Option<Witness> {
-        let dead = survivors.iter().all(Held::is_dead);
+    fn proof_by_following(&mut self, survivors: &[PinnedProcess]) -> Option<Witness> {
+        let dead = survivors.iter().all(PinnedProcess::is_dead);
         match &mut self.cgroup {
             _ if !dead => None,
             None => Some(Witness::scan_clean(None)),
@@ -183,7 +183,7 @@ impl LinuxCage {
             }
             let inode = match inodes.get(&(stat.pid, stat.start_ticks)) {
                 Some(inode) => *inode,
-                None => held.again().and_then(|held| held.inode()),
+                None => held.with_pidfd().and_then(|held| held.inode()),
             };
             now.push(Identity { pid: stat.pid, start_ticks: stat.start_ticks, inode });
         });
@@ -201,7 +201,7 @@ impl LinuxCage {
         changed
     }
 
-    pub fn leader(&self) -> Option<&Held> {
+    pub fn leader(&self) -> Option<&PinnedProcess> {
         self.leader.as_ref().or(self.birth.as_ref().map(|birth| &birth.leader))
     }
 
@@ -213,7 +213,7 @@ impl LinuxCage {
     /// The descriptors this cage lives on.
     pub fn descriptors(&self) -> Vec<RawFd> {
         let cgroup = self.cgroup.as_ref().and_then(Cgroup::dir);
-        let leader = self.leader().and_then(Held::pidfd);
+        let leader = self.leader().and_then(PinnedProcess::pidfd);
         [cgroup, leader, self.birth_news()].into_iter().flatten().map(|fd| fd.as_raw_fd()).collect()
     }
 
@@ -262,7 +262,7 @@ impl LinuxCage {
         if self.last.is_storming() {
             self.hurry();
         }
-        // Held, and so killed, whatever /proc shows.
+        // PinnedProcess, and so killed, whatever /proc shows.
         let _ = self.leader().map(|leader| leader.send(Signal::KILL));
         self.nobody_new = !self.last.met_somebody_new();
         round
@@ -328,7 +328,7 @@ impl LinuxCage {
             all = survey(First::Oldest, Bound::until(until), |held, stat| {
                 met.insert(stat.pid);
                 if stat.is_alive() && seen.insert(stat.pid) && meant(stat) {
-                    asked.extend(held.keep(), stat);
+                    asked.extend(held.try_clone(), stat);
                 }
             });
             if !all || !seen.is_empty() {
@@ -352,11 +352,13 @@ impl LinuxCage {
 
     /// Members of our cgroup who do not descend from us: a process that entered
     /// another pid namespace leaves its orphans to strangers.
-    fn others_inside(&self, seen: &HashSet<i32>, mut bound: Bound) -> Vec<Held> {
+    fn others_inside(&self, seen: &HashSet<i32>, mut bound: Bound) -> Vec<PinnedProcess> {
         let Some(cgroup) = &self.cgroup else { return Vec::new() };
         let others = cgroup.procs().into_iter().filter(|pid| !seen.contains(pid));
         let others = others.take_while(|_| bound.allows());
-        others.filter_map(|pid| Held::inside(pid, |pid| cgroup.procs().contains(&pid))).collect()
+        others
+            .filter_map(|pid| PinnedProcess::inside(pid, |pid| cgroup.procs().contains(&pid)))
+            .collect()
     }
 
     fn leader_pgid(&self) -> i32 {
@@ -367,7 +369,7 @@ impl LinuxCage {
     /// Returns whether children are left. In a storm there are always more dead, and
     /// others want to be heard as well.
     fn reap(&mut self, look: &mut Look) -> bool {
-        let leader = self.leader().map(Held::pid);
+        let leader = self.leader().map(PinnedProcess::pid);
         let mut bound = Bound::within(SHORT_LOOK);
         while bound.allows() {
             let (pid, change) = match wait_any() {
@@ -422,7 +424,7 @@ impl LinuxCage {
 struct Asked {
     signal: Signal,
     /// With their start times.
-    held: Vec<(Held, u64)>,
+    held: Vec<(PinnedProcess, u64)>,
     /// How many of them cost a descriptor, and how many may.
     open: usize,
     room: usize,
@@ -434,7 +436,7 @@ impl Asked {
         Asked { signal, held: Vec::new(), open: 0, room: room_for_descriptors(), told: Vec::new() }
     }
 
-    fn extend(&mut self, held: Option<Held>, stat: &Stat) {
+    fn extend(&mut self, held: Option<PinnedProcess>, stat: &Stat) {
         self.open += usize::from(held.as_ref().is_some_and(|held| held.pidfd().is_some()));
         self.held.extend(held.map(|held| (held, stat.start_ticks)));
         if self.open >= self.room {
@@ -450,7 +452,7 @@ impl Asked {
 }
 
 /// Whoever is stopped hears it only when continued.
-fn tell(held: &Held, signal: Signal) -> bool {
+fn tell(held: &PinnedProcess, signal: Signal) -> bool {
     // Asked before: the signal itself may stop it.
     let stopped = held.is_stopped();
     let told = held.send(signal).is_ok();

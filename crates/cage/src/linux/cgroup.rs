@@ -1,6 +1,6 @@
 //! A cgroup of our own, beneath the one we are in. See cgroups(7).
 
-use super::held::own_cgroup_id;
+use super::pinned_process::own_cgroup_id;
 use super::procfs;
 use crate::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

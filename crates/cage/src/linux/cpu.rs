@@ -1,6 +1,6 @@
 //! Processor time used by a tree, for the clock that tells busy from idle.
 
-use super::kin::{Bound, family};
+use super::descendants::{Bound, family};
 use super::procfs::ticks;
 use rustix::process::getpid;
 use std::time::Duration;

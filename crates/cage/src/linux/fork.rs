@@ -1,7 +1,7 @@
 //! Making processes: copies with an exit signal of our choice, and children that
 //! share our memory until they execute something; either may be born into a cgroup.
 
-use super::held::Held;
+use super::pinned_process::PinnedProcess;
 use super::procfs::counted_threads;
 use super::syscall::{Entry, clone_onto};
 use fullstop_core::signal::Signal;
@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Which side of a fork this is.
 #[derive(Debug)]
 pub enum Fork {
-    Parent(Held),
+    Parent(PinnedProcess),
     Child,
 }
 
@@ -121,7 +121,7 @@ pub unsafe fn clone_sharing(
     into: Option<BorrowedFd<'_>>,
     entry: Entry,
     given: *const c_void,
-) -> io::Result<Held> {
+) -> io::Result<PinnedProcess> {
     let mut stack = Box::<[Row]>::new_uninit_slice(STACK_ROWS);
     let mut pidfd: libc::c_int = -1;
     let mut args = arguments(exit_signal, into, &mut pidfd);
@@ -163,8 +163,8 @@ fn parent(pid: libc::c_long, pidfd: Option<OwnedFd>) -> io::Result<Fork> {
     held(pid, pidfd).map(Fork::Parent)
 }
 
-fn held(pid: impl TryInto<i32>, pidfd: Option<OwnedFd>) -> io::Result<Held> {
-    let held = pid.try_into().ok().and_then(|pid| Held::newborn(pid, pidfd));
+fn held(pid: impl TryInto<i32>, pidfd: Option<OwnedFd>) -> io::Result<PinnedProcess> {
+    let held = pid.try_into().ok().and_then(|pid| PinnedProcess::newborn(pid, pidfd));
     held.ok_or_else(|| io::Error::other("the kernel returned an impossible pid"))
 }
 

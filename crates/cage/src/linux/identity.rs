@@ -1,6 +1,6 @@
 //! Knowing a process again that somebody else wrote down.
 
-use super::held::{Held, inode};
+use super::pinned_process::{PinnedProcess, inode};
 use super::procfs::stat;
 use fullstop_core::identity::Identity;
 
@@ -16,14 +16,14 @@ pub fn identify(pid: i32) -> Option<Identity> {
     Some(Identity { pid, start_ticks: stat.start_ticks, inode: inode(pid) })
 }
 
-impl Held {
+impl PinnedProcess {
     /// Holds the very process that was written down on this boot, in this pid
     /// namespace; nobody, if its pid has passed on.
     ///
     /// Its inode in pidfs is enough. Start times tick at 100 Hz, so where the kernel
     /// has no such inode `also` must recognise it by something else.
-    pub fn known(identity: &Identity, also: impl Fn(i32) -> bool) -> Option<Held> {
-        let held = Held::anybody(identity.pid)?;
+    pub fn known(identity: &Identity, also: impl Fn(i32) -> bool) -> Option<PinnedProcess> {
+        let held = PinnedProcess::anybody(identity.pid)?;
         let stat = held.stat().filter(|stat| stat.start_ticks == identity.start_ticks)?;
         let same = match identity.inode {
             Some(inode) => held.inode() == Some(inode),

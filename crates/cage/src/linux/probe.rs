@@ -6,7 +6,7 @@
 
 use super::cgroup::{Cgroup, Site};
 use super::fork::{Fork, clone3, fork_unchecked};
-use super::held::{Held, inode};
+use super::pinned_process::{PinnedProcess, inode};
 use super::procfs;
 use super::signals::set_ignored;
 use super::syscall;
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A child that waits for its line to be closed.
 struct Waiting {
-    held: Held,
+    held: PinnedProcess,
     line: Option<OwnedFd>,
     gone: bool,
 }
@@ -121,7 +121,7 @@ pub fn child() -> io::Result<Child> {
     let children = procfs::numbers("/proc/thread-self/children").unwrap_or_default();
     let listed = children.contains(&child.held.pid());
     // Where clone3 gave no pidfd, one is opened, as a guard does for its leader.
-    let watched = child.held.again();
+    let watched = child.held.with_pidfd();
     let exit = child.leave();
     let told = watched.and_then(|watched| watched.exit());
     Ok(Child { clone3: made, listed, exit_told: exit.is_some() && told == exit })

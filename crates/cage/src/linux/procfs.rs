@@ -186,7 +186,7 @@ pub fn member(stat: &Stat) -> Member {
         state: stat.state,
         threads: stat.threads,
         start_ticks: stat.start_ticks,
-        inode: super::held::inode(stat.pid),
+        inode: super::pinned_process::inode(stat.pid),
         command: command(stat),
         age_ms: millis(stat.age()),
         cpu_ms: millis(stat.cpu()),

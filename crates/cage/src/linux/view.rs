@@ -1,8 +1,8 @@
 //! Processes as they are shown to people. Not for signals.
 
 use super::cgroup::Cgroup;
-use super::held::inode;
-use super::kin::{self, Bound};
+use super::descendants::{self, Bound};
+use super::pinned_process::inode;
 use super::procfs::{self, Stat, stat};
 use fullstop_core::identity::Identity;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn below(known: &Identity) -> Vec<Process> {
     let is_same = |stat: &Stat| stat.start_ticks == known.start_ticks;
     let found = stat(known.pid).filter(|stat| is_same(stat) && inode(known.pid) == known.inode);
     let Some(found) = found else { return Vec::new() };
-    let mut family = kin::family_of(found, Bound::NONE);
+    let mut family = descendants::family_of(found, Bound::NONE);
     family.retain(|stat| stat.pid != known.pid && stat.is_alive());
     family.into_iter().map(Process).collect()
 }

@@ -8,7 +8,7 @@ use super::silence::Silence;
 use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::status::members;
-use fullstop_cage::linux::Held;
+use fullstop_cage::linux::PinnedProcess;
 use fullstop_core::identity::Identity;
 use fullstop_core::signal::Signal;
 use fullstop_keeper::sweep::keeper_or_guard;
@@ -177,6 +177,6 @@ pub(super) async fn wake_keeper(run: &Run, may_signal: bool) -> Result<Woken> {
 /// Only to the very process that was written down. Without an inode of pidfs that
 /// cannot be told here, and nobody is signalled. Returns whether somebody was.
 pub(super) fn send(identity: Option<&Identity>, signal: Signal) -> bool {
-    let held = identity.and_then(|identity| Held::known(identity, |_| false));
+    let held = identity.and_then(|identity| PinnedProcess::known(identity, |_| false));
     held.is_some_and(|held| held.send(signal).is_ok())
 }

@@ -9,7 +9,7 @@ use crate::any_of::{Wait, any_of};
 use crate::error::Result;
 use crate::readable::readable;
 use crate::run::Run;
-use fullstop_cage::linux::Held;
+use fullstop_cage::linux::PinnedProcess;
 use fullstop_core::identity::Identity;
 use fullstop_core::signal::Signal;
 use fullstop_protocol::{Record, Report, RunState};
@@ -108,7 +108,7 @@ async fn death_of_keepers(run: &Run, record: Option<&Record>) {
 
 /// A descriptor of the very process that was written down, if it is alive.
 pub(super) fn alive(identity: &Identity) -> Option<OwnedFd> {
-    let held = Held::known(identity, |_| false)?;
+    let held = PinnedProcess::known(identity, |_| false)?;
     if held.is_dead() { None } else { held.into_pidfd() }
 }
 

@@ -41,7 +41,7 @@ pub struct Channel {
 
 /// What a turn found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct ChannelProgress {
     pub bytes: usize,
     /// The stream has just come to its end, or nobody wants it any more.
     pub over: bool,
@@ -96,7 +96,7 @@ impl Channel {
     }
 
     /// Moves what there is.
-    pub fn turn(&mut self) -> Turn {
+    pub fn service(&mut self) -> ChannelProgress {
         let was_over = self.is_over();
         let mut bytes = 0;
         while bytes < TURN {
@@ -114,7 +114,7 @@ impl Channel {
             }
         }
         self.fit(bytes);
-        Turn { bytes, over: !was_over && self.is_over() }
+        ChannelProgress { bytes, over: !was_over && self.is_over() }
     }
 
     /// From here on only the log is written.

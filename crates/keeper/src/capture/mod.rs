@@ -47,7 +47,7 @@ pub struct Ends {
 
 /// What a turn brought.
 #[derive(Debug, Default)]
-pub struct Came {
+pub struct Progress {
     pub bytes: u64,
     /// Streams that have come to their end.
     pub over: Vec<Stream>,
@@ -131,10 +131,10 @@ impl Capture {
         pipes.chain(self.tty.as_deref().and_then(Tty::patience)).min()
     }
 
-    pub fn turn(&mut self) -> Came {
-        let mut came = Came::default();
+    pub fn service(&mut self) -> Progress {
+        let mut came = Progress::default();
         for at in 0..self.pipes.len() {
-            let turn = self.pipes[at].turn();
+            let turn = self.pipes[at].service();
             if turn.bytes > 0 {
                 let others = self.pipes.iter_mut().enumerate().filter(|(other, _)| *other != at);
                 others.for_each(|(_, other)| other.part());
@@ -146,7 +146,7 @@ impl Capture {
             came.refused |= channel.refused_now();
         }
         if let Some(tty) = &mut self.tty {
-            let turn = tty.turn();
+            let turn = tty.service();
             came.bytes += turn.bytes as u64;
             came.over.extend(turn.over.then_some(Stream::Tty));
             came.failed.extend(tty.log.failed_now().map(|why| (Stream::Tty, why)));
@@ -223,7 +223,7 @@ impl Capture {
     pub fn close(&mut self) {
         for pipe in &mut self.pipes {
             pipe.forget_owner();
-            pipe.turn();
+            pipe.service();
             pipe.close();
         }
         if let Some(tty) = &mut self.tty {
@@ -258,7 +258,7 @@ mod tests {
         while rustix::io::write(&full, &[0; 4096]).is_ok() {}
         let (mut capture, end, path) = captured_for("unread", full.as_fd());
         rustix::io::write(&end, b"last words").expect("room in its own pipe");
-        assert_eq!(capture.turn().bytes, 0, "the owner has no room");
+        assert_eq!(capture.service().bytes, 0, "the owner has no room");
         assert!(capture.owner_is_behind() && !capture.is_over());
         capture.close();
         let out = &capture.captured()[0];
@@ -272,12 +272,12 @@ mod tests {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("/dev/full");
         let (mut capture, end, path) = captured_for("full", full.as_fd());
         rustix::io::write(&end, b"one").expect("room");
-        assert!(capture.turn().refused);
+        assert!(capture.service().refused);
         assert!(!capture.is_over() && !capture.owner_is_behind());
         rustix::io::write(&end, b" and more").expect("it is still read");
-        assert!(!capture.turn().refused, "it is told once");
+        assert!(!capture.service().refused, "it is told once");
         drop(end);
-        assert_eq!(capture.turn().over, [Stream::Out]);
+        assert_eq!(capture.service().over, [Stream::Out]);
         let out = capture.captured().remove(0);
         assert_eq!((out.bytes, out.cut, out.unshown), (12, 0, 12));
         assert_eq!(out.refusal.as_deref(), Some("no space left on device"));
@@ -291,7 +291,7 @@ mod tests {
         let told = r#"[{"stream": "out", "bytes": 7, "unshown": 7, "refusal": "no space left"}]"#;
         capture.know_refused(&serde_json::from_str::<Vec<CapturedStream>>(told).expect("streams"));
         rustix::io::write(&end, b"the end").expect("room");
-        assert!(!capture.turn().refused, "it was told before");
+        assert!(!capture.service().refused, "it was told before");
         let out = &capture.captured()[0];
         assert_eq!((out.unshown, out.refusal.as_deref()), (7, Some("no space left")));
         let _ = std::fs::remove_dir_all(path);
@@ -302,10 +302,10 @@ mod tests {
         let (reader, writer) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
         let (mut capture, end, path) = captured_for("left", writer.as_fd());
         rustix::io::write(&end, b"shown").expect("room");
-        assert_eq!(capture.turn().bytes, 5);
+        assert_eq!(capture.service().bytes, 5);
         drop(reader);
         rustix::io::write(&end, b" and not").expect("room");
-        assert_eq!(capture.turn().over, [Stream::Out]);
+        assert_eq!(capture.service().over, [Stream::Out]);
         assert_eq!(rustix::io::write(&end, b"x"), Err(rustix::io::Errno::PIPE));
         let out = capture.captured().remove(0);
         assert_eq!((out.bytes, out.cut, out.unshown, out.refusal), (13, 0, 8, None));

@@ -2,7 +2,7 @@
 //!
 //! It is always read, so that losing the last window blocks nobody.
 
-use super::channel::Turn;
+use super::channel::ChannelProgress;
 use super::shown::Shown;
 use super::windows::{AttachRequest, Windows};
 use crate::control::Handed;
@@ -168,7 +168,7 @@ impl Tty {
         fed.or(self.early.as_ref().map(|early| early.until.since(now())))
     }
 
-    pub fn turn(&mut self) -> Turn {
+    pub fn service(&mut self) -> ChannelProgress {
         let was_over = self.is_over();
         self.screen.catch_up();
         if self.early.as_ref().is_some_and(|early| early.until <= now()) {
@@ -182,7 +182,7 @@ impl Tty {
             }
         }
         self.flush_windows();
-        Turn { bytes, over: !was_over && self.is_over() }
+        ChannelProgress { bytes, over: !was_over && self.is_over() }
     }
 
     pub fn flush_windows(&mut self) {

@@ -32,7 +32,7 @@ impl Door {
 
     /// One turn of the keeper: how many orders it hears, and answers.
     fn hear(&mut self) -> usize {
-        let (orders, _) = self.control.turn();
+        let (orders, _) = self.control.service();
         let mut heard = 0;
         for Order { from, id, request, .. } in orders {
             let refusal = request.map_or_else(
@@ -222,7 +222,7 @@ fn a_host_is_told_of_the_birth_whatever_it_has_asked_before() {
     let mut control = Control::default();
     control.host(ours.into());
     host.write_all(b"{\"id\":3,\"type\":\"stay\"}\n").expect("said");
-    let (orders, _) = control.turn();
+    let (orders, _) = control.service();
     assert!(orders[0].is_host && orders[0].request.is_ok());
     let failed = |message: &str| ReplyKind::Failed(Failure::of_status(125, message));
     control.answer(orders[0].from, orders[0].id, failed("asked"));
@@ -263,7 +263,7 @@ fn a_long_answer_to_one_who_says_no_more() {
     let mut client = door.client(HELLO);
     client.write_all(b"{\"id\":7,\"type\":\"stop\",\"generation\":1}\n").expect("said");
     client.shutdown(std::net::Shutdown::Write).expect("half closed");
-    let (orders, _) = door.control.turn();
+    let (orders, _) = door.control.service();
     let long = Refusal::new(RefusalCode::Superseded, "x".repeat(MOST_UNSENT - 4096));
     door.control.answer(orders[0].from, orders[0].id, ReplyKind::Refused(long));
     let mut heard = 0;
@@ -272,7 +272,7 @@ fn a_long_answer_to_one_who_says_no_more() {
     for _ in 0..1000 {
         door.control.tidy();
         heard += client.read(&mut buffer).unwrap_or_default();
-        door.control.turn();
+        door.control.service();
     }
     assert!(heard > MOST_UNSENT - 4096, "{heard} bytes");
     assert!(door.control.clients.is_empty(), "it is let go then");

@@ -14,7 +14,7 @@ use crate::notes::Notes;
 use crate::unshown::name_unshown;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
-    Fork, Held, LinuxCage, fork, has_children, hold, leave, now, null_over,
+    Fork, LinuxCage, PinnedProcess, fork, has_children, hold, leave, now, null_over,
 };
 use fullstop_core::cage::CageKind;
 use fullstop_core::machine::{Input, Leader, Rest, State};
@@ -31,7 +31,7 @@ impl Guard<'_> {
         if !self.left_in_order || has_children() {
             return None;
         }
-        let exit = self.leader.as_ref().and_then(Held::exit).unwrap_or(Exit::Unknown);
+        let exit = self.leader.as_ref().and_then(PinnedProcess::exit).unwrap_or(Exit::Unknown);
         let proof = match self.notes.cage {
             CageKind::Cgroup => Proof::CgroupEmpty,
             CageKind::Tree => Proof::NoChildren,
@@ -45,7 +45,7 @@ impl Guard<'_> {
     pub(super) fn take_over(&mut self) -> Ending {
         self.sweep.abandon();
         let leader = self.leader.take();
-        let known = leader.as_ref().and_then(Held::exit);
+        let known = leader.as_ref().and_then(PinnedProcess::exit);
         let cage = LinuxCage::adopt(&self.blueprint, self.mask, leader);
         let notes = std::mem::replace(&mut self.notes, Notes::new());
         let state = self.state.clone();
@@ -141,7 +141,7 @@ impl Guard<'_> {
         capture.resume();
         let mut draining = Draining::new(capture, self.assigned.spec.drain, true, since, now());
         loop {
-            let came = capture.turn();
+            let came = capture.service();
             draining.saw(came.bytes, now());
             for (stream, why) in came.failed {
                 if let Some(ledger) = &mut self.ledger {

@@ -4,7 +4,9 @@ use super::{Guard, patience};
 use crate::asker;
 use crate::lifeline::ToKeeper;
 use crate::terminal::Terminal;
-use fullstop_cage::linux::{Heard, Held, group_of, now, own_group, own_session, stop_self_by};
+use fullstop_cage::linux::{
+    Heard, PinnedProcess, group_of, now, own_group, own_session, stop_self_by,
+};
 use fullstop_core::machine::Ask;
 use fullstop_core::signal::Signal;
 use rustix::process::getpid;
@@ -147,6 +149,6 @@ impl Guard<'_> {
     }
 
     fn leader_is_stopped(&self) -> bool {
-        self.leader.as_ref().is_some_and(Held::is_stopped)
+        self.leader.as_ref().is_some_and(PinnedProcess::is_stopped)
     }
 }

@@ -15,13 +15,13 @@ use crate::ending::Ending;
 use crate::engine::{BLIND_NAP, timespec};
 use crate::keeper::{Inheritance, keep};
 use crate::ledger::Ledger;
-use crate::lifeline::{Bell, Came, Lifeline, Outcome, ToGuard, ToKeeper};
+use crate::lifeline::{Bell, Lifeline, Outcome, Received, ToGuard, ToKeeper};
 use crate::name;
 use crate::notes::Notes;
 use crate::sink::Sink;
 use crate::terminal::Terminal;
 use fullstop_cage::linux::{
-    Blueprint, Change, Fork, Held, Mask, OwnTime, Signals, Waited, ask_for_short_turns,
+    Blueprint, Change, Fork, Mask, OwnTime, PinnedProcess, Signals, Waited, ask_for_short_turns,
     close_all_but, fork, now, null_over, wait_for,
 };
 use fullstop_cage::{cannot, plain};
@@ -66,12 +66,12 @@ struct Guard<'a> {
     terminal: Option<Terminal>,
     lifeline: Lifeline,
     bell: Bell,
-    keeper: Held,
+    keeper: PinnedProcess,
     sweep: Sweep,
     ledger: Option<Ledger>,
     /// The same output that the keeper holds, for the case that it is killed.
     capture: Option<Capture>,
-    leader: Option<Held>,
+    leader: Option<PinnedProcess>,
     notes: Notes,
     /// The last state the keeper told.
     state: State,
@@ -141,7 +141,7 @@ fn begin(assigned: &mut Assignment, post: Post) -> Result<Guard<'_>, String> {
             let shows = terminal.is_some() && assigned.loudness > Loudness::Quiet;
             let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
             drop((terminal, signals));
-            let guard = Held::parent();
+            let guard = PinnedProcess::parent();
             keep(Inheritance {
                 assigned,
                 blueprint: &blueprint,
@@ -278,11 +278,11 @@ impl Guard<'_> {
     fn hear_keeper(&mut self) -> Option<Signal> {
         let mut stopped = None;
         self.bell.silence();
-        while let Came::Message(message, fd) = self.lifeline.receive() {
+        while let Received::Message(message, fd) = self.lifeline.receive() {
             match message {
                 ToGuard::Born { pid, cage } => {
                     self.notes.cage = cage;
-                    self.leader = fd.and_then(|fd| Held::newborn(pid, Some(fd)));
+                    self.leader = fd.and_then(|fd| PinnedProcess::newborn(pid, Some(fd)));
                     if self.assigned.loudness == Loudness::Verbose {
                         say!("run {} leader {pid} cage {}", self.assigned.launch.id, cage);
                     }
@@ -334,7 +334,7 @@ impl Guard<'_> {
 
     /// Waits for it only when it is dead: then the tree is already ours.
     fn keeper_died(&mut self) -> bool {
-        self.sweep.turn(self.assigned);
+        self.sweep.service(self.assigned);
         // Asked first: whoever is dead by now can be waited for, unless a tracer, who may
         // be one of the tree, holds its remains.
         let is_dead = self.keeper.is_dead();

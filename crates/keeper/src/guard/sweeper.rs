@@ -7,7 +7,9 @@ use crate::assignment::Assignment;
 use crate::directory::leave_callers_directory;
 use crate::name;
 use crate::sweep::{self, Elsewhere};
-use fullstop_cage::linux::{Fork, Held, close_all_but, fork, leave, now, null_over, wait_for};
+use fullstop_cage::linux::{
+    Fork, PinnedProcess, close_all_but, fork, leave, now, null_over, wait_for,
+};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
 use fullstop_store::Store;
@@ -19,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub enum Sweep {
     Later(Moment),
     /// A child is at it.
-    Now(Held),
+    Now(PinnedProcess),
     Done,
 }
 
@@ -33,7 +35,7 @@ impl Sweep {
         }
     }
 
-    pub fn turn(&mut self, assigned: &Assignment) {
+    pub fn service(&mut self, assigned: &Assignment) {
         match self {
             Sweep::Later(at) if *at <= now() => {
                 *self = send(assigned).map_or(Sweep::Done, Sweep::Now);
@@ -79,7 +81,7 @@ fn store(assigned: &Assignment) -> Option<Store> {
 }
 
 /// Sends a child to end lost runs, if there are any that it could end.
-fn send(assigned: &Assignment) -> Option<Held> {
+fn send(assigned: &Assignment) -> Option<PinnedProcess> {
     let store = store(assigned)?;
     let mut lost = sweep::lost_in_passing(&store).ok()?;
     lost.retain(|id| Elsewhere::look(&store, id).is_none_or(|lost| lost.is_provable()));

@@ -15,7 +15,7 @@ use crate::name;
 use crate::notes::Notes;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{
-    Blueprint, Held, LinuxCage, Mask, Origin, Signals, ask_for_short_turns, candidates,
+    Blueprint, LinuxCage, Mask, Origin, PinnedProcess, Signals, ask_for_short_turns, candidates,
     close_all_but, leave, now, null_over, raise_descriptor_limit, secret,
 };
 use fullstop_cage::{Command, Source, cannot, plain};
@@ -40,7 +40,7 @@ pub struct Inheritance<'a> {
     pub bell: Bell,
     /// Whose death means that nobody wants the run any more.
     pub hosts: Vec<OwnedFd>,
-    pub guard: Option<Held>,
+    pub guard: Option<PinnedProcess>,
     pub own_session: bool,
     /// Whether the guard shows a stop under way.
     pub watched: bool,
@@ -270,7 +270,7 @@ impl Keeper<'_> {
     fn write_birth(&mut self) {
         let Some(ledger) = &mut self.ledger else { return };
         let cage = self.engine.cage.kind();
-        ledger.born(self.engine.cage.leader().map(Held::pid), cage);
+        ledger.born(self.engine.cage.leader().map(PinnedProcess::pid), cage);
         // A sweep finds a cgroup by the spec; anybody else only by the record. And one
         // that was started to be stopped by others may hang from its first moment on.
         if cage == CageKind::Tree || self.assigned.launch.placement != Placement::Foreground {
@@ -280,8 +280,8 @@ impl Keeper<'_> {
     }
 
     pub(super) fn write_identities(&mut self) {
-        let leader = self.engine.cage.leader().map(Held::pid);
-        let guard = self.guard.as_ref().map(Held::pid);
+        let leader = self.engine.cage.leader().map(PinnedProcess::pid);
+        let guard = self.guard.as_ref().map(PinnedProcess::pid);
         let cgroup = self.engine.cage.cgroup_inodes();
         if let Some(ledger) = &mut self.ledger {
             ledger.identities(leader, guard, cgroup);
@@ -295,7 +295,7 @@ impl Keeper<'_> {
         keep.extend([self.signals.as_fd().as_raw_fd(), self.bell.as_fd().as_raw_fd()]);
         keep.extend(self.lifeline.as_ref().map(Lifeline::descriptor));
         keep.extend(self.hosts.iter().map(AsRawFd::as_raw_fd));
-        keep.extend(self.guard.as_ref().and_then(Held::pidfd).map(|fd| fd.as_raw_fd()));
+        keep.extend(self.guard.as_ref().and_then(PinnedProcess::pidfd).map(|fd| fd.as_raw_fd()));
         keep.extend(self.control.descriptors());
         keep.extend(self.ledger.as_ref().map(Ledger::descriptors).into_iter().flatten());
         keep.extend(self.assigned.report.as_ref().map(crate::sink::Sink::descriptor));

@@ -5,7 +5,7 @@ use crate::asker;
 use crate::capture::{AttachRequest, Tty};
 use crate::control::Order;
 use crate::feed::Feed;
-use crate::lifeline::{Came, ToKeeper};
+use crate::lifeline::{Received, ToKeeper};
 use fullstop_core::machine::{Ask, Input};
 use fullstop_core::signal::Signal;
 use fullstop_protocol::{
@@ -19,7 +19,7 @@ const LONGEST_BY: usize = 256;
 impl Keeper<'_> {
     /// Every request is answered before anything is done about it.
     pub(super) fn hear_orders(&mut self) {
-        let (orders, host_left) = self.control.turn();
+        let (orders, host_left) = self.control.service();
         self.answer(orders);
         self.control.tidy();
         self.engine.act();
@@ -184,18 +184,18 @@ impl Keeper<'_> {
     pub(super) fn hear_guard(&mut self) {
         while let Some(lifeline) = &self.lifeline {
             match lifeline.receive() {
-                Came::Nothing => return,
-                Came::Message(ToKeeper::Ask(ask, asker), _) => {
+                Received::Nothing => return,
+                Received::Message(ToKeeper::Ask(ask, asker), _) => {
                     self.ask(Input::Ask(ask), || asker);
                     self.engine.act();
                     self.hurry();
                 }
-                Came::Message(ToKeeper::Forward(signal), _) => {
+                Received::Message(ToKeeper::Forward(signal), _) => {
                     self.forward(signal);
                     self.engine.act();
                 }
-                Came::Message(ToKeeper::StoppedByHand, _) => self.pause.by_hand = true,
-                Came::Closed => {
+                Received::Message(ToKeeper::StoppedByHand, _) => self.pause.by_hand = true,
+                Received::Closed => {
                     self.lifeline = None;
                     self.guard = None;
                     self.engine.tell(Input::HostGone);

@@ -20,7 +20,7 @@ use crate::feed::Feed;
 use crate::ledger::Ledger;
 use crate::lifeline::{Bell, Lifeline};
 use fullstop_cage::Cage as _;
-use fullstop_cage::linux::{Held, LinuxCage, Signals, leave, now};
+use fullstop_cage::linux::{LinuxCage, PinnedProcess, Signals, leave, now};
 use fullstop_core::cage::CageKind;
 use fullstop_core::machine::{Input, State};
 use fullstop_core::signal::Signal;
@@ -48,7 +48,7 @@ struct Keeper<'a> {
     lifeline: Option<Lifeline>,
     bell: Bell,
     hosts: Vec<OwnedFd>,
-    guard: Option<Held>,
+    guard: Option<PinnedProcess>,
     watched: bool,
     pause: Pause,
     ledger: Option<Ledger>,
@@ -172,7 +172,7 @@ impl Keeper<'_> {
             self.hurry();
         }
         if let Some(feed) = self.engine.feed.as_mut().filter(|_| feed_ready) {
-            feed.turn();
+            feed.service();
         }
         if output_ready || self.capture.as_ref().is_some_and(|capture| capture.patience().is_some())
         {

@@ -48,7 +48,7 @@ impl Keeper<'_> {
     /// Moves the output on, and what was typed into windows.
     pub(super) fn take_output(&mut self) {
         let Some(capture) = &mut self.capture else { return };
-        let mut came = capture.turn();
+        let mut came = capture.service();
         if let (Some(tty), Some(feed)) = (&mut capture.tty, &mut self.engine.feed) {
             let typed = tty.hear(feed.room());
             came.refused |= tty.refused_now();
@@ -154,7 +154,7 @@ impl Keeper<'_> {
         let Some(capture) = &mut self.capture else { return };
         let drained = capture.is_over();
         if at_the_end && !drained {
-            let guard = self.guard.as_ref().map(fullstop_cage::linux::Held::pid);
+            let guard = self.guard.as_ref().map(fullstop_cage::linux::PinnedProcess::pid);
             self.engine.notes.holders = capture.holders(guard.as_slice());
         }
         if at_the_end {

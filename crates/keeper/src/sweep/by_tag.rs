@@ -10,7 +10,7 @@ use super::{Found, Mode, NAP, passing};
 use crate::name::{GUARD, KEEPER};
 use crate::notes::answers;
 use fullstop_cage::Witness;
-use fullstop_cage::linux::{Clues, Marked, Remains, inside, now, probe, titled_founders};
+use fullstop_cage::linux::{LostCage, Marked, MemberEvidence, inside, now, probe, titled_founders};
 use fullstop_core::cage::CageKind;
 use fullstop_core::id::Id;
 use fullstop_core::words::Reason;
@@ -39,7 +39,7 @@ pub(super) fn end_unread(store: &Store, id: &Id, mode: Mode) -> Option<Found> {
     if !kill_all(&cgroup) {
         return Some(Found::left(&unkilled(&cgroup)));
     }
-    Some(match Remains::new(Some(&cgroup), Clues::default()).remove_if_empty() {
+    Some(match LostCage::new(Some(&cgroup), MemberEvidence::default()).remove_if_empty() {
         Some(witness) => {
             Found::Ended { killed: alive, report: Box::new(unread_report(id, witness)) }
         }
@@ -76,14 +76,14 @@ pub fn shows_title_of_keeper(store: &Store, id: &Id, pid: i32) -> bool {
 
 /// Kills everybody in a cgroup; whether nobody is left in it, by the kernel's own count.
 pub(super) fn kill_all(path: &Path) -> bool {
-    let remains = Remains::new(Some(path), Clues::default());
+    let lost_cage = LostCage::new(Some(path), MemberEvidence::default());
     let until = now() + passing::PATIENCE;
     loop {
-        let found = remains.find(&Marked::default());
-        if remains.cgroup_is_empty() || now() >= until {
-            return remains.cgroup_is_empty();
+        let found = lost_cage.find(&Marked::default());
+        if lost_cage.cgroup_is_empty() || now() >= until {
+            return lost_cage.cgroup_is_empty();
         }
-        remains.kill(&found);
+        lost_cage.kill(&found);
         sleep(NAP);
     }
 }

@@ -8,7 +8,7 @@
 
 use super::{living_cgroup, own_cgroup, read_record_or_spec};
 use fullstop_cage::linux::probe::is_populated;
-use fullstop_cage::linux::{Clues, Remains};
+use fullstop_cage::linux::{LostCage, MemberEvidence};
 use fullstop_core::id::Id;
 use fullstop_protocol::{Record, Whereabouts, World};
 use fullstop_store::format::SpecFile;
@@ -58,8 +58,8 @@ impl Elsewhere {
 
     /// Whether a sweep would prove that it has ended: its cgroup is empty.
     pub fn is_provable(&self) -> bool {
-        let remains = || Remains::new(self.cgroup.as_deref(), Clues::default());
-        self.may_be_proven() && remains().cgroup_is_empty()
+        let lost_cage = || LostCage::new(self.cgroup.as_deref(), MemberEvidence::default());
+        self.may_be_proven() && lost_cage().cgroup_is_empty()
     }
 }
 

@@ -99,7 +99,7 @@ impl RunDir {
     /// The log of a stream: a new one, or behind what earlier generations wrote.
     /// With `max` it keeps its head and its tail, and never more than that.
     pub fn log(&self, stream: Stream, max: Option<u64>) -> Result<Log> {
-        let dir = self.dir().again()?;
+        let dir = self.dir().try_clone()?;
         let (parts, data, index) = open(&dir, stream)?;
         let born = parts.last().map_or(0, Part::end);
         Ok(Log {
@@ -232,7 +232,7 @@ impl Log {
 
     /// Goes on in this run's directory, once it is resumed or begun anew.
     pub fn move_to(&mut self, run: &RunDir) -> Result<()> {
-        self.dir = run.dir().again()?;
+        self.dir = run.dir().try_clone()?;
         Ok(())
     }
 

@@ -108,7 +108,7 @@ impl RunDir {
     /// Returns whether directories or lock are others than before. Nothing has changed for
     /// us if this fails.
     pub fn restore_lock(&mut self) -> Result<bool> {
-        let (root, dir) = match self.directories_in(self.root.again()?) {
+        let (root, dir) = match self.directories_in(self.root.try_clone()?) {
             // Nothing can be made in a state directory that was removed.
             Err(error) if error.is_missing() => {
                 self.directories_in(Store::at(&self.root.path)?.into_root())?

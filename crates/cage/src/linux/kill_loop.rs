@@ -8,8 +8,8 @@
 //! a fork bomb runs into, so that they keep the places of the living. The caller
 //! reaps when it is calm, and naps when nobody new was met; ECHILD ends it.
 
-use super::held::Held;
-use super::kin::{Bound, First, own_children, walk};
+use super::descendants::{Bound, First, own_children, walk};
+use super::pinned_process::PinnedProcess;
 use super::procfs::threads;
 use super::wait::is_dead_child;
 use crate::Round;
@@ -49,7 +49,7 @@ struct Storm {
 }
 
 #[derive(Debug, Default)]
-pub struct LastStep {
+pub struct KillLoop {
     /// Who was met, so killed if that is allowed, and not reaped by us yet: one look is
     /// enough for a while.
     met: HashSet<i32>,
@@ -61,7 +61,7 @@ pub struct LastStep {
     last_thorough: Option<Instant>,
 }
 
-impl LastStep {
+impl KillLoop {
     /// There are too many to be counted.
     pub fn do_not_count(&mut self) {
         self.last_thorough.get_or_insert_with(Instant::now);
@@ -120,7 +120,7 @@ impl LastStep {
         }
         let mut round = Round::default();
         for _ in 0..LOOKS {
-            for held in new.into_iter().filter_map(Held::child) {
+            for held in new.into_iter().filter_map(PinnedProcess::child) {
                 self.kill(&held, &mut round);
             }
             new = self.new_among(&own_children());
@@ -135,7 +135,7 @@ impl LastStep {
     fn kill_below(&mut self, thorough: bool) -> Round {
         let mut round = Round::default();
         let before = std::mem::take(&mut self.met);
-        let look = |held: &Held| match held {
+        let look = |held: &PinnedProcess| match held {
             held if held.is_dead() => None,
             held if thorough => threads(held.pid()).map(|threads| (threads, ())),
             held if before.contains(&held.pid()) => None,
@@ -151,7 +151,7 @@ impl LastStep {
         round
     }
 
-    fn kill(&mut self, held: &Held, round: &mut Round) {
+    fn kill(&mut self, held: &PinnedProcess, round: &mut Round) {
         round.alive += 1;
         round.signalled += usize::from(held.send(Signal::KILL).is_ok());
         self.met.insert(held.pid());

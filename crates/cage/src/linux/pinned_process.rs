@@ -1,6 +1,6 @@
 //! A process that cannot be mistaken for another one.
 //!
-//! Every signal of fullstop goes through [`Held::send`], and a `Held` can only be
+//! Every signal of fullstop goes through [`PinnedProcess::send`], and a `PinnedProcess` can only be
 //! had for an unreaped child of ours, for the child of a process already held, or
 //! by adoption from the keeper. Pid 0, -1, 1, our own and our own group cannot be
 //! said. See pidfd_open(2), pidfd_send_signal(2).
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 #[derive(Debug)]
-pub struct Held {
+pub struct PinnedProcess {
     pid: Pid,
     grip: Grip,
 }
@@ -31,45 +31,48 @@ enum Grip {
     UnreapedChild,
 }
 
-impl Held {
+impl PinnedProcess {
     /// The leader, as clone returned it to its parent.
-    pub fn newborn(pid: i32, pidfd: Option<OwnedFd>) -> Option<Held> {
-        Some(Held { pid: legal(pid)?, grip: pidfd.map_or(Grip::UnreapedChild, Grip::Pidfd) })
+    pub fn newborn(pid: i32, pidfd: Option<OwnedFd>) -> Option<PinnedProcess> {
+        Some(PinnedProcess {
+            pid: legal(pid)?,
+            grip: pidfd.map_or(Grip::UnreapedChild, Grip::Pidfd),
+        })
     }
 
     /// Our own parent, to be continued when the leader is. Nobody, if it is dead.
-    pub fn parent() -> Option<Held> {
+    pub fn parent() -> Option<PinnedProcess> {
         let pid = getppid()?;
         let fd = pidfd_open(legal(pid.as_raw_pid())?, PidfdFlags::empty()).ok()?;
         // Had it died before the open, we would have another parent by now.
-        (getppid() == Some(pid)).then_some(Held { pid, grip: Grip::Pidfd(fd) })
+        (getppid() == Some(pid)).then_some(PinnedProcess { pid, grip: Grip::Pidfd(fd) })
     }
 
     /// Holds `pid` if the kernel says that it is a child of ours which nobody has
     /// waited for. Until we do, its pid cannot pass to anybody else.
-    pub fn child(pid: i32) -> Option<Held> {
+    pub fn child(pid: i32) -> Option<PinnedProcess> {
         let pid = legal(pid)?;
-        is_child(pid.as_raw_pid()).then_some(Held { pid, grip: Grip::UnreapedChild })
+        is_child(pid.as_raw_pid()).then_some(PinnedProcess { pid, grip: Grip::UnreapedChild })
     }
 
     /// Whoever has this pid. Not to be signalled before it is known to be ours.
-    pub(super) fn anybody(pid: i32) -> Option<Held> {
+    pub(super) fn anybody(pid: i32) -> Option<PinnedProcess> {
         let pid = legal(pid)?;
         let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-        Some(Held { pid, grip: Grip::Pidfd(fd) })
+        Some(PinnedProcess { pid, grip: Grip::Pidfd(fd) })
     }
 
     /// Holds `pid` if it is, beyond doubt, a child of `parent` now: the one held
     /// names the pid of its parent, and whoever we hold has kept its pid all along.
-    pub fn child_of(parent: &Held, pid: i32) -> Option<Held> {
-        let held = Held::anybody(pid)?;
+    pub fn child_of(parent: &PinnedProcess, pid: i32) -> Option<PinnedProcess> {
+        let held = PinnedProcess::anybody(pid)?;
         (held.ppid()? == parent.pid() && parent.is_unreaped()).then_some(held)
     }
 
     /// Holds `pid` if it is inside our cgroup while it is held; its parents may be
     /// strangers.
-    pub fn inside(pid: i32, is_inside: impl Fn(i32) -> bool) -> Option<Held> {
-        let held = Held::anybody(pid)?;
+    pub fn inside(pid: i32, is_inside: impl Fn(i32) -> bool) -> Option<PinnedProcess> {
+        let held = PinnedProcess::anybody(pid)?;
         (is_inside(held.pid()) && held.is_unreaped()).then_some(held)
     }
 
@@ -114,21 +117,21 @@ impl Held {
     }
 
     /// A second hold of the same kind.
-    pub fn keep(&self) -> Option<Held> {
+    pub fn try_clone(&self) -> Option<PinnedProcess> {
         let grip = match &self.grip {
             Grip::Pidfd(fd) => Grip::Pidfd(fd.try_clone().ok()?),
             Grip::UnreapedChild => Grip::UnreapedChild,
         };
-        Some(Held { pid: self.pid, grip })
+        Some(PinnedProcess { pid: self.pid, grip })
     }
 
     /// A second hold on the same process, by pidfd, which outlives its reaping.
-    pub fn again(&self) -> Option<Held> {
+    pub fn with_pidfd(&self) -> Option<PinnedProcess> {
         let fd = match self.pidfd() {
             Some(fd) => fd.try_clone_to_owned().ok()?,
             None => pidfd_open(self.pid, PidfdFlags::empty()).ok()?,
         };
-        Some(Held { pid: self.pid, grip: Grip::Pidfd(fd) })
+        Some(PinnedProcess { pid: self.pid, grip: Grip::Pidfd(fd) })
     }
 
     /// Whether all its threads have exited. Of a child that is held without a pidfd, and
@@ -248,7 +251,7 @@ fn abandoned() -> io::Result<OwnedFd> {
 pub fn own_cgroup_id() -> Option<u64> {
     const PIDFD_INFO_CGROUPID: u64 = 1 << 2;
     let fd = pidfd_open(getpid(), PidfdFlags::empty()).ok()?;
-    let held = Held { pid: getpid(), grip: Grip::Pidfd(fd) };
+    let held = PinnedProcess { pid: getpid(), grip: Grip::Pidfd(fd) };
     let info = held.info(PIDFD_INFO_CGROUPID)?;
     (info.mask & PIDFD_INFO_CGROUPID != 0).then_some(info.cgroupid)
 }
@@ -279,15 +282,15 @@ mod tests {
     fn what_must_never_be_signalled_cannot_be_held() {
         let own = getpid().as_raw_pid();
         for pid in [i32::MIN, -own, -1, 0, 1, own] {
-            assert!(Held::newborn(pid, None).is_none(), "{pid}");
-            assert!(Held::child(pid).is_none(), "{pid}");
+            assert!(PinnedProcess::newborn(pid, None).is_none(), "{pid}");
+            assert!(PinnedProcess::child(pid).is_none(), "{pid}");
         }
     }
 
     #[test]
     fn a_stranger_is_not_a_child() {
         let parent = rustix::process::getppid().map_or(0, Pid::as_raw_pid);
-        assert!(Held::child(parent).is_none());
+        assert!(PinnedProcess::child(parent).is_none());
     }
 
     #[test]

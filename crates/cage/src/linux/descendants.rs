@@ -1,6 +1,6 @@
 //! Who descends from whom.
 
-use super::held::Held;
+use super::pinned_process::PinnedProcess;
 use super::procfs::{Stat, is_genuine, numbered_entries, numbers, stat};
 use super::wait::is_child;
 use rustix::process::getpid;
@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Who is whose child at this instant.
-pub enum Kin {
+pub enum ProcessTree {
     /// The kernel lists each task's children (CONFIG_PROC_CHILDREN).
     Listed,
     /// It does not: one scan over all of /proc.
     Scanned(HashMap<i32, Vec<i32>>),
 }
 
-impl Kin {
+impl ProcessTree {
     /// Whether the kernel lists each task's children.
     fn is_listed() -> bool {
         static LISTED: OnceLock<bool> = OnceLock::new();
@@ -27,29 +27,29 @@ impl Kin {
     /// Where our own children are told.
     fn source() -> String {
         let own = getpid().as_raw_pid();
-        if Kin::is_listed() { children_file(own, own) } else { "/proc".to_owned() }
+        if ProcessTree::is_listed() { children_file(own, own) } else { "/proc".to_owned() }
     }
 
-    pub fn now() -> Kin {
-        if Kin::is_listed() {
-            return Kin::Listed;
+    pub fn now() -> ProcessTree {
+        if ProcessTree::is_listed() {
+            return ProcessTree::Listed;
         }
         let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
         for stat in numbered_entries("/proc").into_iter().filter_map(stat) {
             children.entry(stat.ppid).or_default().push(stat.pid);
         }
-        Kin::Scanned(children)
+        ProcessTree::Scanned(children)
     }
 
     pub fn children(&self, pid: i32, threads: u32) -> Vec<i32> {
         match self {
-            Kin::Scanned(children) => children.get(&pid).cloned().unwrap_or_default(),
+            ProcessTree::Scanned(children) => children.get(&pid).cloned().unwrap_or_default(),
             // The kernel lists children by the thread that made them.
-            Kin::Listed if threads > 1 => numbered_entries(&format!("/proc/{pid}/task"))
+            ProcessTree::Listed if threads > 1 => numbered_entries(&format!("/proc/{pid}/task"))
                 .into_iter()
                 .flat_map(|tid| children_of_thread(pid, tid))
                 .collect(),
-            Kin::Listed => children_of_thread(pid, pid),
+            ProcessTree::Listed => children_of_thread(pid, pid),
         }
     }
 }
@@ -64,7 +64,7 @@ fn children_file(pid: i32, tid: i32) -> String {
 
 /// Our own children, dead or alive.
 pub fn own_children() -> Vec<i32> {
-    Kin::now().children(getpid().as_raw_pid(), 1)
+    ProcessTree::now().children(getpid().as_raw_pid(), 1)
 }
 
 /// How long looking at many may take: a storm has no end. A few are looked at however
@@ -119,13 +119,13 @@ impl First {
 pub fn walk<T>(
     first: First,
     mut bound: Bound,
-    look: impl Fn(&Held) -> Option<(u32, T)>,
-    mut visit: impl FnMut(&Held, T),
+    look: impl Fn(&PinnedProcess) -> Option<(u32, T)>,
+    mut visit: impl FnMut(&PinnedProcess, T),
 ) -> bool {
-    let kin = Kin::now();
-    let mut path: Vec<Held> = Vec::new();
+    let tree = ProcessTree::now();
+    let mut path: Vec<PinnedProcess> = Vec::new();
     let mut ahead: Vec<(usize, i32)> = Vec::new();
-    let own = kin.children(getpid().as_raw_pid(), 1);
+    let own = tree.children(getpid().as_raw_pid(), 1);
     ahead.extend(first.at_the_end(own).into_iter().map(|pid| (0, pid)));
     let mut orphans = false;
     while let Some((depth, pid)) = ahead.pop() {
@@ -135,13 +135,13 @@ pub fn walk<T>(
         path.truncate(depth);
         // If the parent has died since it was listed, it is our child now, and so are
         // most likely those who were listed with it.
-        let ours = || Held::child(pid);
-        let theirs = || path.last().and_then(|parent| Held::child_of(parent, pid));
+        let ours = || PinnedProcess::child(pid);
+        let theirs = || path.last().and_then(|parent| PinnedProcess::child_of(parent, pid));
         let likely = if orphans { ours() } else { None };
         let Some(held) = likely.or_else(theirs).or_else(ours) else { continue };
         orphans = depth > 0 && held.pidfd().is_none();
         let Some((threads, learned)) = look(&held) else { continue };
-        let children = kin.children(pid, threads);
+        let children = tree.children(pid, threads);
         visit(&held, learned);
         ahead.extend(first.at_the_end(children).into_iter().map(|child| (depth + 1, child)));
         path.push(held);
@@ -150,8 +150,8 @@ pub fn walk<T>(
 }
 
 /// As [`walk`], with what /proc says of each.
-pub fn survey(first: First, bound: Bound, mut visit: impl FnMut(&Held, &Stat)) -> bool {
-    let look = |held: &Held| held.stat().map(|stat| (stat.threads, stat));
+pub fn survey(first: First, bound: Bound, mut visit: impl FnMut(&PinnedProcess, &Stat)) -> bool {
+    let look = |held: &PinnedProcess| held.stat().map(|stat| (stat.threads, stat));
     walk(first, bound, look, |held, stat| visit(held, &stat))
 }
 
@@ -166,11 +166,11 @@ pub fn dead_children() -> Option<Vec<i32>> {
     let dead = |&pid: &i32| {
         let child = || is_child(pid) && stat(pid).is_some_and(|stat| !stat.is_alive());
         // The kernel itself tells, where it can.
-        child() && Held::anybody(pid).is_none_or(|held| held.is_dead())
+        child() && PinnedProcess::anybody(pid).is_none_or(|held| held.is_dead())
     };
     let children = own_children();
     let only_dead = !children.is_empty()
-        && is_genuine(&Kin::source())
+        && is_genuine(&ProcessTree::source())
         && children.iter().all(dead)
         && own_children().iter().all(|child| children.contains(child));
     only_dead.then_some(children)
@@ -192,13 +192,13 @@ pub fn family(of: i32, bound: Bound) -> Vec<Stat> {
 
 /// The same of one that was looked at just now.
 pub fn family_of(head: Stat, mut bound: Bound) -> Vec<Stat> {
-    let kin = Kin::now();
+    let tree = ProcessTree::now();
     let mut seen = HashSet::from([head.pid]);
-    let mut ahead = kin.children(head.pid, head.threads);
+    let mut ahead = tree.children(head.pid, head.threads);
     let mut found = vec![head];
     while let Some(pid) = ahead.pop().filter(|_| bound.allows()) {
         let Some(stat) = stat(pid).filter(|_| seen.insert(pid)) else { continue };
-        ahead.extend(kin.children(pid, stat.threads));
+        ahead.extend(tree.children(pid, stat.threads));
         found.push(stat);
     }
     found

@@ -6,8 +6,8 @@
 //! stranger is left alone.
 
 use super::cgroup::Cgroup;
-use super::held::Held;
-use super::kin::Kin;
+use super::descendants::ProcessTree;
+use super::pinned_process::PinnedProcess;
 use super::procfs::{self, Stat, numbered_entries, stat};
 use crate::{Round, Witness};
 use fullstop_core::cage::Member;
@@ -53,7 +53,7 @@ pub fn cgroup_of(pid: i32) -> Option<String> {
 
 /// What is known of the members.
 #[derive(Clone, Debug, Default)]
-pub struct Clues {
+pub struct MemberEvidence {
     /// The name and the value of the marker; it holds the run's id among others.
     pub variable: String,
     pub id: String,
@@ -68,33 +68,34 @@ pub struct Clues {
 }
 
 #[derive(Debug)]
-pub struct Remains {
+pub struct LostCage {
     cgroup: Option<Cgroup>,
-    clues: Clues,
+    evidence: MemberEvidence,
 }
 
-impl Remains {
-    pub fn new(cgroup: Option<&Path>, clues: Clues) -> Remains {
-        Remains { cgroup: cgroup.and_then(Cgroup::adopt), clues }
+impl LostCage {
+    pub fn new(cgroup: Option<&Path>, evidence: MemberEvidence) -> LostCage {
+        LostCage { cgroup: cgroup.and_then(Cgroup::adopt), evidence }
     }
 
     /// Those who are proven to be members, each held.
-    pub fn find(&self, marked: &Marked) -> Vec<Held> {
-        let mut found: Vec<Held> = Vec::new();
+    pub fn find(&self, marked: &Marked) -> Vec<PinnedProcess> {
+        let mut found: Vec<PinnedProcess> = Vec::new();
         let mut seen = HashSet::new();
         if let Some(cgroup) = &self.cgroup {
-            let inside = |pid| Held::inside(pid, |pid| cgroup.procs().contains(&pid));
+            let inside = |pid| PinnedProcess::inside(pid, |pid| cgroup.procs().contains(&pid));
             found.extend(cgroup.procs().into_iter().filter_map(inside));
         }
         let carries = |pid: i32| marked.0.get(&pid).is_some_and(|(_, value)| self.is_meant(value));
-        found.extend(self.clues.known.iter().filter_map(|known| {
-            let in_place = |pid| self.clues.place.is_some() && self.clues.place == cgroup_of(pid);
-            Held::known(known, |pid| carries(pid) || in_place(pid))
+        found.extend(self.evidence.known.iter().filter_map(|known| {
+            let in_place =
+                |pid| self.evidence.place.is_some() && self.evidence.place == cgroup_of(pid);
+            PinnedProcess::known(known, |pid| carries(pid) || in_place(pid))
         }));
         // Init takes orphans, and so does whoever has taken a known one: not every
         // ancestor of the guard, who may have started a stranger with a copied marker.
         let mut reapers = HashSet::from([1]);
-        reapers.extend(found.iter().filter_map(Held::stat).map(|stat| stat.ppid));
+        reapers.extend(found.iter().filter_map(PinnedProcess::stat).map(|stat| stat.ppid));
         found.extend(self.suspects(marked, &reapers));
         found.retain(|held| {
             held.stat().is_some_and(|stat| stat.is_alive()) && seen.insert(held.pid())
@@ -104,15 +105,16 @@ impl Remains {
     }
 
     fn is_meant(&self, marker: &str) -> bool {
-        marker.split('/').any(|id| id == self.clues.id)
+        marker.split('/').any(|id| id == self.evidence.id)
     }
 
     /// By the marker, and where they stand: not older than the leader, in the cgroup
     /// it was born in, and orphaned to one of the guard's ancestors if at all. What
     /// desktop buses and `at` copy the marker to stands elsewhere.
-    fn suspects(&self, marked: &Marked, reapers: &HashSet<i32>) -> Vec<Held> {
-        let Some(since) = self.clues.since else { return Vec::new() };
-        let at_place = |pid: i32| self.clues.place.is_some() && self.clues.place == cgroup_of(pid);
+    fn suspects(&self, marked: &Marked, reapers: &HashSet<i32>) -> Vec<PinnedProcess> {
+        let Some(since) = self.evidence.since else { return Vec::new() };
+        let at_place =
+            |pid: i32| self.evidence.place.is_some() && self.evidence.place == cgroup_of(pid);
         let ours = |stat: &Stat, value: &str| {
             self.is_meant(value)
                 && stat.start_ticks >= since
@@ -120,10 +122,10 @@ impl Remains {
                 && self.stands_in_line(stat, marked, reapers)
         };
         let candidates = marked.0.values().filter(|(stat, value)| ours(stat, value));
-        let key = format!("{}=", self.clues.variable);
+        let key = format!("{}=", self.evidence.variable);
         candidates
             .filter_map(|(seen, _)| {
-                let held = Held::anybody(seen.pid)?;
+                let held = PinnedProcess::anybody(seen.pid)?;
                 // Looked at again now that it cannot be mistaken.
                 let stat = held.stat().filter(|stat| stat.start_ticks == seen.start_ticks)?;
                 let value = marker(stat.pid, &key)?;
@@ -142,16 +144,16 @@ impl Remains {
                 _ => break,
             }
         }
-        let ancestor = self.clues.line.iter().find(|identity| identity.pid == above);
+        let ancestor = self.evidence.line.iter().find(|identity| identity.pid == above);
         let now = procfs::stat(above);
         reapers.contains(&above)
             && matches!((ancestor, now), (Some(then), Some(now)) if then.start_ticks == now.start_ticks)
     }
 
     /// Kills whoever is there.
-    pub fn kill(&self, members: &[Held]) -> Round {
+    pub fn kill(&self, members: &[PinnedProcess]) -> Round {
         let _ = self.cgroup.as_ref().map(Cgroup::kill);
-        let killed = |held: &&Held| held.send(Signal::KILL).is_ok();
+        let killed = |held: &&PinnedProcess| held.send(Signal::KILL).is_ok();
         let signalled = members.iter().filter(killed).count();
         Round { alive: members.len(), signalled, ..Round::default() }
     }
@@ -177,25 +179,25 @@ impl Remains {
 }
 
 /// Whoever was born to a member is one, whatever it made of itself.
-fn add_children(found: &mut Vec<Held>, seen: &mut HashSet<i32>) {
-    let kin = Kin::now();
+fn add_children(found: &mut Vec<PinnedProcess>, seen: &mut HashSet<i32>) {
+    let tree = ProcessTree::now();
     let mut next = 0;
     while let Some(parent) = found.get(next) {
         next += 1;
         let threads = parent.stat().map_or(1, |stat| stat.threads);
-        let children = kin.children(parent.pid(), threads);
-        let new: Vec<Held> = children
+        let children = tree.children(parent.pid(), threads);
+        let new: Vec<PinnedProcess> = children
             .into_iter()
             .filter(|child| !seen.contains(child))
-            .filter_map(|child| Held::child_of(parent, child))
+            .filter_map(|child| PinnedProcess::child_of(parent, child))
             .filter(|held| held.stat().is_some_and(|stat| stat.is_alive()))
             .collect();
-        seen.extend(new.iter().map(Held::pid));
+        seen.extend(new.iter().map(PinnedProcess::pid));
         found.extend(new);
     }
 }
 
 /// As a report names them.
-pub fn members(held: &[Held]) -> Vec<Member> {
-    held.iter().filter_map(Held::stat).map(|stat| procfs::member(&stat)).collect()
+pub fn members(held: &[PinnedProcess]) -> Vec<Member> {
+    held.iter().filter_map(PinnedProcess::stat).map(|stat| procfs::member(&stat)).collect()
 }
