@@ -2,7 +2,7 @@
 
 use crate::fail::Fail;
 use crate::print::{json, print};
-use fullstop::{Asker, Run, Runs, Spec, Timestamp, masked};
+use fullstop::{Asker, Run, Runs, Spec, Timestamp, TrackedMember, masked};
 use fullstop_cli::format::{age, bytes};
 use fullstop_cli::plain;
 use serde_json::json as value;
@@ -102,8 +102,13 @@ fn text(run: &Run) -> Result<String, Fail> {
         line("proof", proof);
         report.asked.iter().for_each(|asker| line("asked by", asked_by(asker)));
         report.error.iter().for_each(|error| line("error", error.clone()));
-        for member in &report.survivors {
-            line("survivor", format!("pid {} {} {}", member.pid, member.state, member.command));
+        for TrackedMember { member, outlived, .. } in &report.survivors {
+            let outlived = match outlived.as_slice() {
+                [] => String::new(),
+                steps => format!(", has outlived {}", steps.join(" and ")),
+            };
+            let told = format!("pid {} {} {}", member.pid, member.state, member.command);
+            line("survivor", format!("{told}{outlived}"));
         }
     }
     if let Ok(spec) = run.spec() {

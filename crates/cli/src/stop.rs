@@ -6,7 +6,7 @@ use crate::print::{tell, tell_json};
 use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
     Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs, Status,
-    Timestamp, Unlisted, Update, ask_all, blocking,
+    Timestamp, TrackedMember, Unlisted, Update, ask_all, blocking,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
@@ -247,7 +247,7 @@ fn name_survivors(report: &Report) {
             report.id
         ));
     }
-    for member in &report.survivors {
+    for TrackedMember { member, .. } in &report.survivors {
         let wchan = member.wchan.as_deref().unwrap_or("?");
         complain(format!(
             "{}: still alive: pid {} state {} in {wchan}: {}",

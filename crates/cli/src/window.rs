@@ -114,9 +114,10 @@ fn tell(report: &Report, loudness: Loudness) {
 
 /// Who could not be killed, or was let go.
 pub fn name_the_living(report: &Report) {
-    let living = match report.state {
-        RunState::Released => &report.released,
-        _ => &report.survivors,
+    let (state, survivors) = (&report.state, &report.survivors);
+    let lines = match state {
+        RunState::Released => name_living(state, report.released.len(), &report.released),
+        _ => name_living(state, survivors.len(), survivors.iter().map(|it| &it.member)),
     };
-    name_living(&report.state, living.len(), living).iter().for_each(complain);
+    lines.iter().for_each(complain);
 }

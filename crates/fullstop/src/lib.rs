@@ -67,8 +67,8 @@ pub use fullstop_keeper::{Ending, Loudness, Sink};
 pub use fullstop_protocol::{
     Ancestry, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host, HostPolicy,
     KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report, RunState,
-    SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, Whereabouts, Word,
-    World,
+    SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
+    Whereabouts, Word, World,
 };
 pub use fullstop_store::{Extent, FindError, StoreError};
 pub use group::{Group, GroupReport};

@@ -5,7 +5,11 @@ use fullstop_protocol::RunState;
 
 /// Who could not be killed, or was let go, a line each; nothing of a run that has
 /// ended. `named` may be the first of `count` only.
-pub fn name_living(state: &RunState, count: usize, named: &[Member]) -> Vec<String> {
+pub fn name_living<'a>(
+    state: &RunState,
+    count: usize,
+    named: impl IntoIterator<Item = &'a Member>,
+) -> Vec<String> {
     let (state, what) = match state {
         RunState::Stuck { .. } => ("stuck", "still alive"),
         RunState::Released if count > 0 => ("released, not stopped", "released"),
@@ -20,7 +24,7 @@ pub fn name_living(state: &RunState, count: usize, named: &[Member]) -> Vec<Stri
         let wchan = wchan.as_deref().unwrap_or("?");
         lines.push(format!("  pid {pid} state {state} in {wchan}: {command}"));
     }
-    let more = count.saturating_sub(named.len());
+    let more = count.saturating_sub(lines.len() - 1);
     if more > 0 {
         lines.push(format!("  and {more} more"));
     }

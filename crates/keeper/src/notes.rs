@@ -10,7 +10,7 @@ use fullstop_core::machine::{Leader, State, Stop};
 use fullstop_core::words::Moment;
 use fullstop_protocol::{
     Asker, CapturedStream, Claim, KernelAnswers, REPORT_VERSION, Report, RunState, StepRecord,
-    Timestamp,
+    Timestamp, TrackedMember,
 };
 
 /// What a step for the leader is called that went on to those it left.
@@ -133,6 +133,11 @@ impl Notes {
         }
     }
 
+    fn track_survivors(&self, state: &State) -> Vec<TrackedMember> {
+        let current = self.current_step(state);
+        self.survivors.iter().map(|it| self.reached.track(it.clone(), current)).collect()
+    }
+
     pub fn report(&self, assigned: &Assignment, state: &State) -> Report {
         let is_stuck = matches!(state, State::Stuck { .. });
         let proof = match state {
@@ -155,7 +160,7 @@ impl Notes {
             },
             steps: self.steps.clone(),
             leftovers: self.leftovers.clone(),
-            survivors: if is_stuck { self.survivors.clone() } else { Vec::new() },
+            survivors: if is_stuck { self.track_survivors(state) } else { Vec::new() },
             released: self.released.clone(),
             proof,
             kernel: self.kernel.filter(|_| state.is_over()),

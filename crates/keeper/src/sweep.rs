@@ -25,8 +25,8 @@ use fullstop_core::id::Id;
 use fullstop_core::ladder::KILL_PATIENCE;
 use fullstop_core::words::{Exit, Proof, Reason};
 use fullstop_protocol::{
-    Event, EventKind, REPORT_VERSION, Record, Report, RunState, StepRecord, Timestamp, Whereabouts,
-    Word,
+    Event, EventKind, REPORT_VERSION, Record, Report, RunState, StepRecord, Timestamp,
+    TrackedMember, Whereabouts, Word,
 };
 use fullstop_store::format::SpecFile;
 use fullstop_store::{KnownMembers, Result, RunDir, Standing, Store, StoreError, Tag, world};
@@ -424,7 +424,8 @@ impl Lost {
                 return self.finish(killed.len(), report);
             }
             if now() >= until {
-                let survivors = members(&found);
+                let survivors: Vec<TrackedMember> =
+                    members(&found).into_iter().map(Into::into).collect();
                 let state = RunState::Stuck {
                     reason: self.first_reason(),
                     alive: Some(survivors.len()),

@@ -29,6 +29,7 @@ mod state;
 mod streams;
 mod text;
 mod timestamp;
+mod tracked_member;
 mod variables;
 mod word;
 mod world;
@@ -40,9 +41,7 @@ pub use frame::{Frame, Frames, InvalidFrame};
 pub use labels::{LabelError, Labels};
 pub use launch::{GroupGenerations, Host, Launch, Placement, Start};
 pub use record::{Ancestry, RECORD_VERSION, Record};
-pub use reply::{
-    Census, Death, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind, TrackedMember,
-};
+pub use reply::{Census, Death, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind};
 pub use report::{CapturedStream, REPORT_VERSION, Report, StepRecord};
 pub use request::{Hello, PROTOCOL_VERSION, Request, RequestKind, StopReason};
 pub use sealed::{Sealed, wipe};
@@ -54,5 +53,6 @@ pub use state::RunState;
 pub use streams::{Drain, Fit, Output, Size, Stdin};
 pub use text::Text;
 pub use timestamp::{InvalidTimestamp, Timestamp};
+pub use tracked_member::TrackedMember;
 pub use word::Word;
 pub use world::{Whereabouts, World};

@@ -3,8 +3,8 @@
 use crate::spec::SpecError;
 use crate::state::RunState;
 use crate::timestamp::Timestamp;
+use crate::tracked_member::TrackedMember;
 use crate::word::Word;
-use fullstop_core::cage::Member;
 use fullstop_core::id::Id;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -221,20 +221,6 @@ pub struct Census {
     /// What they hold in memory; pages that several share are counted for each.
     pub memory_bytes: u64,
     pub members: Vec<TrackedMember>,
-}
-
-/// A living member, and what became of the steps of a stop that reached it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TrackedMember {
-    #[serde(flatten)]
-    pub member: Member,
-    /// The steps whose signal it got.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked_by: Vec<String>,
-    /// Those of them that are over, while it lives.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outlived: Vec<String>,
 }
 
 /// The death of a member that a sample has named.

@@ -4,6 +4,7 @@ use crate::asker::Asker;
 use crate::claim::{Claim, KernelAnswers};
 use crate::state::RunState;
 use crate::timestamp::Timestamp;
+use crate::tracked_member::TrackedMember;
 use crate::word::Word;
 use fullstop_core::cage::{CageKind, Member, OutputHolder};
 use fullstop_core::id::Id;
@@ -59,7 +60,7 @@ pub struct Report {
     pub leftovers: Vec<Member>,
     /// Who is still alive, if the run is stuck.
     #[serde(default)]
-    pub survivors: Vec<Member>,
+    pub survivors: Vec<TrackedMember>,
     /// Who was let go, if the run was released.
     #[serde(default)]
     pub released: Vec<Member>,

@@ -109,7 +109,8 @@ fn shortened(record: &Record) -> Record {
     let mut short = record.clone();
     short.census.clear();
     if let Some(report) = &mut short.report {
-        for members in [&mut report.leftovers, &mut report.survivors, &mut report.released] {
+        report.survivors.truncate(FEW);
+        for members in [&mut report.leftovers, &mut report.released] {
             members.truncate(FEW);
         }
         report.holders.truncate(FEW);

@@ -98,7 +98,7 @@ impl Guard<'_> {
             kernel: engine.notes.kernel,
             error: None,
             count: report.survivors.len(),
-            named: report.survivors,
+            named: engine.notes.survivors.clone(),
         };
         if matches!(engine.state, State::Stuck { .. }) {
             self.leave_a_follower(engine);

@@ -7,6 +7,7 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof, Reason, Stream};
 use fullstop_protocol::{
     CapturedStream, Claim, KernelAnswers, REPORT_VERSION, Report, RunState, StepRecord,
+    TrackedMember,
 };
 use serde_json::{Value, json};
 
@@ -61,7 +62,7 @@ pub fn of_state(state: &RunState) -> Option<Report> {
         RunState::Stuck { .. } => Some(Report {
             asked: Some(asker()),
             steps: vec![step("term@leader", 3), step("kill", 0)],
-            survivors: vec![member()],
+            survivors: vec![survivor()],
             error: Some("1 process did not die of SIGKILL".to_owned()),
             ..bare(state.clone())
         }),
@@ -74,6 +75,12 @@ pub fn of_state(state: &RunState) -> Option<Report> {
             None
         }
     }
+}
+
+/// It was asked by both steps, and lives.
+fn survivor() -> TrackedMember {
+    let steps = vec!["term@leader".to_owned(), "kill".to_owned()];
+    TrackedMember { member: member(), outlived: steps.clone(), asked_by: steps }
 }
 
 /// A report of which every field is there. No run has all of them.
@@ -91,7 +98,7 @@ pub fn full() -> Report {
         exit: Some(Exit::Signal(Signal::TERM)),
         steps: vec![step("term@leader", 1), step("term@tree", 2), step("kill", 1)],
         leftovers: vec![member(), plain_member()],
-        survivors: vec![member()],
+        survivors: vec![survivor()],
         released: vec![plain_member()],
         proof: Some(Proof::NoChildren.into()),
         kernel: Some(KernelAnswers {

@@ -70,7 +70,8 @@ fn last_words(leftovers: usize) -> Record {
     let text = include_str!("../fixtures/v2/record-ended.json");
     let told: Record = serde_json::from_str(text).expect("a fixture");
     let mut report = told.report.expect("a report");
-    let member = report.leftovers.first().or(report.survivors.first()).cloned();
+    let member =
+        report.leftovers.first().cloned().or(report.survivors.first().map(|it| it.member.clone()));
     report.leftovers = vec![member.expect("somebody"); leftovers];
     Record {
         report: Some(report),

@@ -165,7 +165,7 @@ impl From<Report> for fullstop_protocol::Report {
             exit: report.exit,
             steps: report.steps,
             leftovers: report.leftovers,
-            survivors: report.survivors,
+            survivors: report.survivors.into_iter().map(Into::into).collect(),
             released: report.released,
             proof: report.proof.map(Claim::from),
             kernel: None,
