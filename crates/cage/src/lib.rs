@@ -17,6 +17,8 @@ use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 pub mod linux;
+#[cfg(unix)]
+pub mod os;
 
 /// The processes of one run.
 pub trait Cage {

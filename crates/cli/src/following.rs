@@ -1,18 +1,28 @@
-//! Waiting for more to print: what `logs -f` and `events -f` share.
+//! Waiting for more to print: what those have in common that follow something.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::fail::complain;
+use fullstop::front::while_read;
+use fullstop::{Result, blocking};
 use std::io;
-use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::os::fd::AsFd as _;
 
-/// Waits until there may be more to print. Returns false as soon as stdout has no reader
-/// any more (a pipe or a terminal whose other end is closed), which a write would only find
-/// out when there is something to write.
-pub fn wait(changes: Option<BorrowedFd<'_>>, patience: Duration) -> bool {
+/// Does this until stdout has no reader any more. Nothing, if it was not done by then.
+pub fn until_unread<T>(follow: impl Future<Output = T>) -> Result<Option<T>> {
     let stdout = io::stdout();
-    let mut fds = vec![PollFd::new(&stdout, PollFlags::empty())];
-    fds.extend(changes.map(|changes| PollFd::from_borrowed_fd(changes, PollFlags::IN)));
-    let patience = Timespec::try_from(patience).ok();
-    let waited = poll(&mut fds, patience.as_ref());
-    waited.is_err() || !fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    blocking::wait(async { Ok(while_read(stdout.as_fd(), follow).await) })
+}
+
+/// Says once that it is looked again and again, for want of something that wakes.
+#[derive(Default)]
+pub struct Looking {
+    is_told: bool,
+}
+
+impl Looking {
+    pub fn tell(&mut self, what: &str, why: Option<String>) {
+        if let Some(why) = why.filter(|_| !self.is_told) {
+            complain(format!("looking for {what} four times a second: {why}"));
+            self.is_told = true;
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! `logs`: what a run has written.
 
 use crate::fail::{Fail, complain};
-use crate::following::wait;
-use fullstop::{Logs, Look, Runs, Said, Stream, Text, Timestamp};
+use crate::following::{Looking, until_unread};
+use fullstop::{LogEntry, Logs, Runs, Stream, Text, Timestamp};
 use fullstop_cli::args::{LogForm, LogsOptions};
 use fullstop_cli::plain::Plain;
 use serde::Serialize;
@@ -16,7 +16,12 @@ use std::time::{Duration, UNIX_EPOCH};
 pub fn logs(options: &LogsOptions) -> Result<(), Fail> {
     let logs = open(options)?;
     let mut teller = Teller::new(options.form, logs.streams().count() > 1);
-    match tell(logs, options.follow, &mut teller) {
+    let told = if options.follow {
+        until_unread(follow(logs, &mut teller))?.unwrap_or(Ok(()))
+    } else {
+        tell(logs, &mut teller)
+    };
+    match told {
         // Whoever read it has seen enough.
         Err(Ended::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(Ended::Write(error)) => Err(error.into()),
@@ -58,30 +63,24 @@ impl From<fullstop::Error> for Ended {
     }
 }
 
-fn tell(mut logs: Logs, follow: bool, teller: &mut Teller) -> Result<(), Ended> {
-    if !follow {
-        while let Some(said) = logs.next()? {
-            teller.tell(said)?;
-        }
-        return Ok(teller.end()?);
+fn tell(mut logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
+    while let Some(entry) = logs.next()? {
+        teller.tell(entry)?;
     }
-    let mut is_told = false;
-    loop {
-        match logs.look()? {
-            Look::Said(said) => teller.tell(said)?,
-            Look::Over => return Ok(teller.end()?),
-            Look::Silent => {
-                teller.out.flush()?;
-                if let Some(why) = logs.why_looking().filter(|_| !is_told) {
-                    complain(format!("looking for output four times a second: {why}"));
-                    is_told = true;
-                }
-                if !wait(logs.changes(), logs.patience()) {
-                    return Ok(());
-                }
-            }
+    Ok(teller.end()?)
+}
+
+async fn follow(logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
+    let mut logs = logs.follow();
+    let mut looking = Looking::default();
+    while let Some(entry) = logs.next().await? {
+        teller.tell(entry)?;
+        if !logs.has_ready() {
+            teller.out.flush()?;
         }
+        looking.tell("output", logs.why_looking());
     }
+    Ok(teller.end()?)
 }
 
 /// Puts it on stdout, as it was asked for.
@@ -114,17 +113,17 @@ impl Teller {
         Teller { out, form, names, plain: HashMap::new(), begun: None, text: String::new() }
     }
 
-    fn tell(&mut self, said: Said) -> io::Result<()> {
+    fn tell(&mut self, entry: LogEntry) -> io::Result<()> {
         if self.form == LogForm::Json {
-            return self.json(said);
+            return self.json(entry);
         }
-        match said {
-            Said::Cut { bytes, .. } => {
+        match entry {
+            LogEntry::Cut { bytes, .. } => {
                 self.end()?;
                 complain(format!("{bytes} bytes cut here"));
                 Ok(())
             }
-            Said::Text { stream, at, bytes } => match self.form {
+            LogEntry::Text { stream, at, bytes, .. } => match self.form {
                 LogForm::Plain { times } => self.plain(stream, times.then_some(at), &bytes),
                 _ => self.out.write_all(&bytes),
             },
@@ -157,13 +156,13 @@ impl Teller {
     }
 
     /// A line each, with its newline: together they are the log.
-    fn json(&mut self, said: Said) -> io::Result<()> {
-        let (at, stream) = (Timestamp::from_unix_ms(said.at() / 1000), said.stream());
-        match said {
-            Said::Cut { bytes, .. } => {
+    fn json(&mut self, entry: LogEntry) -> io::Result<()> {
+        let (at, stream) = (Timestamp::from_unix_ms(entry.at() / 1000), entry.stream());
+        match entry {
+            LogEntry::Cut { bytes, .. } => {
                 self.value(&Told { at, stream, text: None, cut: Some(bytes) })
             }
-            Said::Text { bytes, .. } => {
+            LogEntry::Text { bytes, .. } => {
                 for line in bytes.split_inclusive(|byte| *byte == b'\n') {
                     let text = Some(Text(OsString::from_vec(line.to_vec())));
                     self.value(&Told { at, stream, text, cut: None })?;

@@ -93,6 +93,12 @@ pub fn width_of(terminal: impl AsFd + IsTerminal) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
+/// How many lines the terminal of stdout has; nothing, where there is none.
+pub fn height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|height| *height > 0)
+}
+
 pub fn exit(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("code {code}"),

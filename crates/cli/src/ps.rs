@@ -1,40 +1,31 @@
 //! `ps` and `tree`: who is there.
 
+mod live;
+
 use crate::fail::Fail;
 use crate::print::{Colour, coloured, json, lines, print, width};
 use crate::stop::name_unlisted;
-use fullstop::{Process, Run, Runs, Status, Whereabouts};
+use fullstop::{Process, Run, Runs, Status, Usage, Whereabouts};
 use fullstop_cli::args::{Form, PsOptions};
 use fullstop_cli::format::{age, bytes, seconds, table};
 use fullstop_cli::plain;
+use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::IsTerminal;
-use std::time::Duration;
-
-const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 pub fn ps(options: &PsOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
-    loop {
-        let mut listed = listed(&runs, options)?;
-        // While it was looked for, a keeper may have restored what was removed under it.
-        if listed.is_empty() && !name_unlisted(&runs)? {
-            listed = self::listed(&runs, options)?;
-        }
-        if options.watch && options.form == Form::Table && std::io::stdout().is_terminal() {
-            print("\x1b[H\x1b[2J")?;
-        }
-        match options.form {
-            Form::Json => json(&listed)?,
-            Form::Names => {
-                lines(listed.iter().map(|run| &run.id))?;
-            }
-            Form::Table => print(&rows(&listed))?,
-        }
-        if !options.watch {
-            return Ok(());
-        }
-        std::thread::sleep(WATCH_EVERY);
+    if options.watch {
+        return live::watch(&runs, options);
+    }
+    let mut listed = listed(&runs, options)?;
+    // While it was looked for, a keeper may have restored what was removed under it.
+    if listed.is_empty() && !name_unlisted(&runs)? {
+        listed = self::listed(&runs, options)?;
+    }
+    match options.form {
+        Form::Json => json(&rows(&runs, &listed)),
+        Form::Names => lines(listed.iter().map(|run| &run.id)),
+        Form::Table => print(&drawn(&rows(&runs, &listed))),
     }
 }
 
@@ -48,22 +39,37 @@ fn listed(runs: &Runs, options: &PsOptions) -> Result<Vec<Status>, Fail> {
     Ok(listed)
 }
 
-fn rows(listed: &[Status]) -> String {
+/// A run as it is listed.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    run: &'a Status,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+fn rows<'a>(runs: &Runs, listed: impl IntoIterator<Item = &'a Status>) -> Vec<Row<'a>> {
+    // What cannot be read is shown as damaged, and its usage as nothing.
+    let row = |run: &'a Status| Row { run, usage: runs.usage(&run.id).unwrap_or_default() };
+    listed.into_iter().map(row).collect()
+}
+
+fn drawn(rows: &[Row<'_>]) -> String {
     let head = ["ID", "NAME", "STATE", "AGE", "PROCS", "CPU", "MEM", "COMMAND"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(listed.iter().map(|run| {
+    let mut lines = vec![head.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(|Row { run, usage }| {
         vec![
             run.id.to_string(),
             run.name.as_deref().map_or("-".to_owned(), plain::line),
             state(run),
             age(run.age_ms),
-            run.processes.to_string(),
-            seconds(run.cpu_ms),
-            bytes(run.memory),
+            usage.processes.to_string(),
+            seconds(usage.cpu_ms),
+            bytes(usage.memory),
             run.damage.as_deref().map_or_else(|| shown(&run.command), plain::line),
         ]
     }));
-    table(&rows, width())
+    table(&lines, width())
 }
 
 /// Fit for one line of a terminal.

@@ -59,8 +59,9 @@ fn text(run: &Run) -> Result<String, Fail> {
         line("cage", record.cage.to_string());
         record.leader.iter().for_each(|leader| line("leader", format!("pid {}", leader.pid)));
     }
-    if status.processes > 0 {
-        line("alive", format!("{} processes (fullstop tree {})", status.processes, run.id()));
+    let alive = run.usage().map_or(0, |usage| usage.processes);
+    if alive > 0 {
+        line("alive", format!("{alive} processes (fullstop tree {})", run.id()));
     }
     for (stream, extent) in run.log_extents().unwrap_or_default() {
         let cut = match extent.cut {

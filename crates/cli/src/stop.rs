@@ -6,7 +6,7 @@ use crate::print::{tell, tell_json};
 use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
     Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs, Status,
-    Timestamp, TrackedMember, Unlisted, Update, ask_all, blocking,
+    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, blocking,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
@@ -325,8 +325,10 @@ impl Board {
         let mut line = format!("stopping {} of {}", self.runs.len(), self.all);
         let latest = self.latest.as_ref().filter(|_| self.runs.len() > FEW);
         let few = self.runs.values().filter(|run| latest.is_none_or(|id| id == run.id()));
-        for status in few.take(FEW).filter_map(|run| run.status().ok()) {
-            let _ = write!(line, " | {}", told(&status));
+        for run in few.take(FEW) {
+            if let (Ok(status), Ok(usage)) = (run.status(), run.usage()) {
+                let _ = write!(line, " | {}", told(&status, usage));
+            }
         }
         let width = crate::print::width_of(std::io::stderr()).unwrap_or(usize::MAX);
         let line: String = line.chars().take(width.saturating_sub(1)).collect();
@@ -341,9 +343,9 @@ impl Board {
     }
 }
 
-fn told(status: &Status) -> String {
+fn told(status: &Status, usage: Usage) -> String {
     let name = status.name.clone().unwrap_or_else(|| status.id.to_string());
     let step = status.step.as_deref().unwrap_or(&status.state);
     let left = status.step_left_ms.map(|left| format!(" {}", seconds(left))).unwrap_or_default();
-    format!("{name} {step}{left}, {} alive", status.processes)
+    format!("{name} {step}{left}, {} alive", usage.processes)
 }

@@ -2,11 +2,10 @@
 
 use crate::each::{each, failed};
 use crate::fail::{FAILED, Fail, complain};
-use crate::following;
+use crate::following::{Looking, until_unread};
 use crate::print::{exit, json, json_line, print, tell_json};
 use crate::show::asked_by;
 use crate::stop::line;
-use fullstop::front::plain as plain_error;
 use fullstop::{Ending, Error, Event, EventKind, Id, Report, Run, Runs, Signal, blocking};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::plain;
@@ -77,17 +76,14 @@ pub fn events(options: &EventsOptions) -> Result<(), Fail> {
         return show(&runs.past_events(&named)?, options.json);
     }
     let mut events = runs.follow_events(&named);
-    let mut is_told = false;
-    loop {
-        show(&events.look()?, options.json)?;
-        if let Some(why) = events.why_looking().filter(|_| !is_told) {
-            complain(format!("looking for events four times a second: {}", plain_error(why)));
-            is_told = true;
+    let mut looking = Looking::default();
+    let follow = async {
+        loop {
+            show(&events.next().await?, options.json)?;
+            looking.tell("events", events.why_looking());
         }
-        if !following::wait(events.changes(), events.patience()) {
-            return Ok(());
-        }
-    }
+    };
+    until_unread(follow)?.unwrap_or(Ok(()))
 }
 
 fn show(events: &[Event], as_json: bool) -> Result<(), Fail> {

@@ -5,21 +5,16 @@
 //! nothing while nothing happens, however many runs have ended.
 
 use crate::error::{Error, Result};
-use crate::readable::readable;
+use crate::helpers::Helped;
 use crate::runs::Runs;
-use fullstop_cage::linux::FileChanges;
+use crate::tail::Tail;
+use crate::watcher::Follower;
 use fullstop_core::id::Id;
 use fullstop_protocol::Event;
-use fullstop_store::{JournalReader, News};
 use std::collections::{BTreeSet, HashMap};
-use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
-/// In a storm of notices, the follower waits this long between two looks.
-const NAP: Duration = Duration::from_millis(10);
-/// How often the journal is read where the kernel does not tell that it has grown.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// A notice is lost if its writer is killed between event and notice, or if the disk is full.
 /// So the event files of the unfinished runs are read this often, with or without a notice.
 const LOOK_ANYWAY: Duration = Duration::from_secs(30);
@@ -45,23 +40,8 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Debug)]
 pub struct Events {
-    runs: Runs,
-    /// The runs whose events are wanted; if empty, all runs.
-    only: Vec<Id>,
-    journal: Result<JournalReader>,
-    /// The inotify on the journal.
-    changes: io::Result<FileChanges>,
-    /// How far the events of each run were read.
-    offsets: HashMap<Id, u64>,
-    /// The runs that may have events without a notice: those that were unfinished when all
-    /// unfinished runs were last read, and those that a notice has named since.
-    unfinished: BTreeSet<Id>,
-    /// When the last look was; `None` before the first.
-    looked: Option<Instant>,
-    /// The last look found notices. More may follow, and are read together after a nap.
-    napping: bool,
-    /// When the event files of all unfinished runs were last read.
-    looked_at_all: Instant,
+    follower: Follower,
+    looker: Helped<Looker>,
 }
 
 impl Runs {
@@ -75,92 +55,109 @@ impl Runs {
     /// The events of these runs, or of all runs if none is named: those until now, and then
     /// each as it happens.
     pub fn follow_events(&self, only: &[Id]) -> Events {
-        let journal = self.store().journal().map_err(Into::into);
-        let changes = watch(&journal);
         Events {
-            runs: self.clone(),
-            only: only.to_vec(),
-            journal,
-            changes,
-            offsets: HashMap::new(),
-            unfinished: BTreeSet::new(),
-            looked: None,
-            napping: false,
-            looked_at_all: Instant::now(),
+            follower: Follower::of_journal(self.store()),
+            looker: Helped::Here(Looker::new(self.clone(), only.to_vec())),
         }
     }
 }
 
 impl Events {
-    /// Waits for new events. The first call returns those until now.
+    /// Only those behind this number. An event has its number in its run, through all
+    /// generations: so this goes on with one run where another program was. To be asked for
+    /// before anything is read.
+    #[must_use]
+    pub fn after(mut self, number: u64) -> Events {
+        if let Helped::Here(looker) = &mut self.looker {
+            looker.after = number;
+        }
+        self
+    }
+
+    /// Waits for new events. The first call returns those until now. A future that is dropped
+    /// loses none.
     pub async fn next(&mut self) -> Result<Vec<Event>> {
         loop {
-            let new = self.look()?;
+            let looker = self.looker.work(Looker::look).await?;
+            let new = std::mem::take(&mut looker.new);
+            if let Some(error) = looker.error.take() {
+                return Err(error);
+            }
             if !new.is_empty() {
                 return Ok(new);
             }
-            let patience = self.patience();
-            let changed = async {
-                match self.changes() {
-                    Some(changes) if readable(changes).await.is_ok() => {}
-                    _ => tokio::time::sleep(patience).await,
-                }
-            };
             // After a timeout as after a change, the next look finds what is new.
-            let _ = tokio::time::timeout(patience, changed).await;
+            let _ = timeout(LOOK_ANYWAY, self.follower.changed()).await;
         }
     }
 
-    /// As [`Events::next`], without waiting. When it returns nothing, wait until
-    /// [`Events::changes`] is readable, but no longer than [`Events::patience`].
-    pub fn look(&mut self) -> Result<Vec<Event>> {
-        let is_first = self.looked.is_none();
-        if self.napping && !self.patience().is_zero() {
-            return Ok(Vec::new());
+    /// Why it looks four times a second instead of being woken, if it does.
+    pub fn why_looking(&self) -> Option<String> {
+        self.follower.why_looking()
+    }
+}
+
+/// Reads the events of the runs that notices name.
+#[derive(Debug)]
+struct Looker {
+    runs: Runs,
+    /// The runs whose events are wanted; if empty, all runs.
+    only: Vec<Id>,
+    /// Events up to this number are not wanted.
+    after: u64,
+    journal: Tail,
+    /// How far the events of each run were read.
+    offsets: HashMap<Id, u64>,
+    /// The runs that may have events without a notice: those that were unfinished when all
+    /// unfinished runs were last read, and those that a notice has named since.
+    unfinished: BTreeSet<Id>,
+    /// When the event files of all unfinished runs were last read; nothing, before the first
+    /// time.
+    looked_at_all: Option<Instant>,
+    /// What is to be told.
+    new: Vec<Event>,
+    error: Option<Error>,
+}
+
+impl Looker {
+    fn new(runs: Runs, only: Vec<Id>) -> Looker {
+        Looker {
+            only,
+            after: 0,
+            journal: Tail::new(runs.store()),
+            runs,
+            offsets: HashMap::new(),
+            unfinished: BTreeSet::new(),
+            looked_at_all: None,
+            new: Vec::new(),
+            error: None,
         }
-        let ids = if is_first { self.all()? } else { self.changed_runs()? };
-        self.looked = Some(Instant::now());
-        Ok(read(&self.runs, &mut self.offsets, &ids))
     }
 
-    /// A descriptor that is readable when there may be new events. `None` in a nap between
-    /// two looks, and where there is no inotify: then wait for [`Events::patience`] alone.
-    pub fn changes(&self) -> Option<BorrowedFd<'_>> {
-        self.changes.as_ref().ok().filter(|_| !self.napping).map(FileChanges::as_fd)
-    }
-
-    /// After what time to look again without a change.
-    pub fn patience(&self) -> Duration {
-        let every = match &self.changes {
-            Ok(_) if self.napping => NAP,
-            Ok(_) => return LOOK_ANYWAY.saturating_sub(self.looked_at_all.elapsed()),
-            Err(_) => LOOK_EVERY,
-        };
-        self.looked.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()))
-    }
-
-    /// Why the journal is read four times a second: there is no inotify to wait for.
-    pub fn why_looking(&self) -> Option<&io::Error> {
-        self.changes.as_ref().err()
-    }
-
-    /// Every run whose events are wanted.
-    fn all(&mut self) -> Result<Vec<Id>> {
-        self.looked_at_all = Instant::now();
-        self.unfinished = self.runs.live_ids()?.into_iter().collect();
-        if self.only.is_empty() { self.runs.ids() } else { Ok(self.only.clone()) }
+    fn look(&mut self) {
+        match self.ids() {
+            Ok(ids) => {
+                let mut new = read(&self.runs, &mut self.offsets, &ids);
+                new.retain(|event| event.number > self.after);
+                self.new.append(&mut new);
+            }
+            Err(error) => self.error = Some(error),
+        }
     }
 
     /// The runs that may have new events.
-    fn changed_runs(&mut self) -> Result<Vec<Id>> {
-        let (mut ids, missed) = self.read_journal();
-        self.napping = missed || !ids.is_empty();
-        if missed {
+    fn ids(&mut self) -> Result<Vec<Id>> {
+        if self.looked_at_all.is_none() {
+            // Opened before the first look: what happens after it has a notice.
+            self.journal.open();
             return self.all();
         }
+        let Some(notices) = self.journal.read() else { return self.all() };
+        let mut ids: BTreeSet<Id> = notices.into_iter().map(|notice| notice.id).collect();
         self.unfinished.extend(ids.iter().cloned());
-        if self.journal.is_err() || self.looked_at_all.elapsed() >= LOOK_ANYWAY {
-            self.looked_at_all = Instant::now();
+        let is_due = self.looked_at_all.is_none_or(|at| at.elapsed() >= LOOK_ANYWAY);
+        if !self.journal.is_open() || is_due {
+            self.looked_at_all = Some(Instant::now());
             let live: BTreeSet<Id> = self.runs.live_ids()?.into_iter().collect();
             ids.extend(live.iter().cloned());
             ids.append(&mut std::mem::replace(&mut self.unfinished, live));
@@ -169,29 +166,12 @@ impl Events {
         Ok(ids.into_iter().collect())
     }
 
-    /// The runs that new notices name, and whether notices of other runs were missed.
-    fn read_journal(&mut self) -> (BTreeSet<Id>, bool) {
-        if let Ok(changes) = &self.changes {
-            changes.drain();
-        }
-        let Ok(journal) = &mut self.journal else { return (BTreeSet::new(), false) };
-        let unread = News { missed: true, ..News::default() };
-        let news = journal.read().unwrap_or(unread);
-        let replaced = journal.reopen_if_replaced().unwrap_or_default();
-        if replaced {
-            self.changes = watch(&self.journal);
-        }
-        let ids = news.notices.into_iter().map(|notice| notice.id).collect();
-        (ids, news.missed || replaced)
+    /// Every run whose events are wanted.
+    fn all(&mut self) -> Result<Vec<Id>> {
+        self.looked_at_all = Some(Instant::now());
+        self.unfinished = self.runs.live_ids()?.into_iter().collect();
+        if self.only.is_empty() { self.runs.ids() } else { Ok(self.only.clone()) }
     }
-}
-
-/// An inotify that tells when the journal grows.
-fn watch(journal: &Result<JournalReader>) -> io::Result<FileChanges> {
-    let journal = journal.as_ref().map_err(|error| io::Error::other(error.to_string()))?;
-    let changes = FileChanges::new()?;
-    changes.watch(&journal.path())?;
-    Ok(changes)
 }
 
 /// Reads the new events of these runs, and sorts them by time.

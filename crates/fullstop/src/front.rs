@@ -4,6 +4,7 @@
 pub use crate::link::{AttachRequest, Attached, Link, Tail};
 pub use crate::many::end_all_with_clock;
 pub use crate::offload::on_thread;
+pub use crate::readable::while_read;
 pub use crate::send::Sender;
 pub use fullstop_cage::linux::{
     Heard, Origin, Signals, die_of, hide_arguments_behind, own_group, stop_self_by, watch_parent,

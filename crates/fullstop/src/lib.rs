@@ -21,9 +21,11 @@ mod command;
 mod doctor;
 mod error;
 mod events;
+mod filter;
 #[doc(hidden)]
 pub mod front;
 mod group;
+mod helpers;
 mod host;
 mod keys;
 mod leftover;
@@ -32,7 +34,6 @@ mod link;
 mod logs;
 mod many;
 mod mask;
-mod notices;
 mod offload;
 mod readable;
 mod ready;
@@ -44,7 +45,10 @@ mod send;
 mod shared;
 mod status;
 mod stop;
+mod tail;
 mod unlisted;
+mod watch;
+mod watcher;
 mod window;
 
 pub use command::{Agent, Command};
@@ -70,17 +74,18 @@ pub use fullstop_protocol::{
     SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
     Whereabouts, Word, World,
 };
-pub use fullstop_store::{Extent, FindError, StoreError};
+pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
 pub use group::{Group, GroupReport};
 pub use host::init;
 pub use keys::Key;
-pub use logs::{Logs, Look, Said};
+pub use logs::{FollowedLogs, LogCursor, LogEntry, Logs};
 pub use many::{Order, Update, ask_all, end_all};
 pub use mask::masked;
 pub use ready::Ready;
 pub use run::Run;
 pub use runs::{Pruned, Runs, sweep};
-pub use status::{Process, Status};
+pub use status::{Process, Status, Usage};
 pub use stop::Progress;
 pub use unlisted::Unlisted;
+pub use watch::{Change, Watch};
 pub use window::{AttachOptions, Shown, Window};

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::restart;
 use crate::runs::Runs;
-use crate::status::{Process, Status, members};
+use crate::status::{Process, Status, Usage, members};
 use crate::stop::{self, Progress};
 use crate::window::{AttachOptions, Window};
 use fullstop_core::id::Id;
@@ -99,6 +99,11 @@ impl Run {
     /// live run is there even if its directory is not.
     pub fn is_gone(&self) -> Result<bool> {
         Ok(self.runs.store().is_gone(&self.id)?)
+    }
+
+    /// What it uses now.
+    pub fn usage(&self) -> Result<Usage> {
+        self.runs.usage(&self.id)
     }
 
     /// Who is alive in it, parents before children.

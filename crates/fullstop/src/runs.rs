@@ -4,8 +4,7 @@ use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::host::own_executable;
 use crate::run::Run;
-use crate::shared::Shared;
-use crate::status::Status;
+use crate::status::{Status, Usage};
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Elsewhere, Mode, Swept};
 use fullstop_protocol::{Event, Whereabouts};
@@ -30,7 +29,6 @@ use std::time::Duration;
 pub struct Runs {
     store: Arc<Store>,
     keeper: Option<PathBuf>,
-    shared: Arc<Shared>,
 }
 
 impl Runs {
@@ -45,7 +43,7 @@ impl Runs {
     }
 
     fn of(store: Store) -> Runs {
-        Runs { store: Arc::new(store), keeper: None, shared: Arc::default() }
+        Runs { store: Arc::new(store), keeper: None }
     }
 
     /// The executable to be the keeper of runs that are begun here: a `fullstop`
@@ -64,12 +62,8 @@ impl Runs {
         self.store.path()
     }
 
-    pub(crate) fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &Arc<Store> {
         &self.store
-    }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
     }
 
     /// How the unfinished ones stand, or all of them, oldest first. A record that
@@ -113,6 +107,11 @@ impl Runs {
     /// The unfinished ones.
     pub fn live(&self) -> Result<Vec<Run>> {
         Ok(self.store.live()?.into_iter().map(|id| self.run(id)).collect())
+    }
+
+    /// What a run uses now.
+    pub fn usage(&self, id: &Id) -> Result<Usage> {
+        Ok(Usage::of(&self.store, id)?)
     }
 
     /// The ids of all runs there are, oldest first.

@@ -1,9 +1,8 @@
-//! What all who give orders from one program share, so that a thousand of them need no
-//! more than a few.
+//! What all who give orders from one process share, so that a thousand of them need no
+//! more than a few descriptors.
 
-use crate::notices::Notices;
 use fullstop_cage::linux::room_for_descriptors;
-use std::sync::Arc;
+use std::sync::LazyLock;
 use tokio::sync::Semaphore;
 
 /// So many keepers are asked at a time, and so many processes watched, for a descriptor
@@ -13,20 +12,11 @@ const AT_ONCE: usize = 128;
 /// are looked at, and for the program that we are a part of.
 const PART: usize = 4;
 
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub notices: Arc<Notices>,
-    pub asking: Semaphore,
-    pub watching: Semaphore,
-}
+/// Leave to ask a keeper.
+pub(crate) static ASKING: LazyLock<Semaphore> = LazyLock::new(few);
+/// Leave to watch a process.
+pub(crate) static WATCHING: LazyLock<Semaphore> = LazyLock::new(few);
 
-impl Default for Shared {
-    fn default() -> Shared {
-        let few = (room_for_descriptors() / PART).clamp(1, AT_ONCE);
-        Shared {
-            notices: Arc::default(),
-            asking: Semaphore::new(few),
-            watching: Semaphore::new(few),
-        }
-    }
+fn few() -> Semaphore {
+    Semaphore::new((room_for_descriptors() / PART).clamp(1, AT_ONCE))
 }

@@ -43,11 +43,10 @@ pub struct Status {
     pub step: Option<String>,
     pub step_left_ms: Option<u64>,
     pub age_ms: u64,
-    pub processes: usize,
-    pub cpu_ms: u64,
-    pub memory: u64,
     pub command: Vec<String>,
     pub started_at: Timestamp,
+    /// How many events there were, through all generations.
+    pub events: u64,
     pub report: Option<Report>,
     /// Its keeper or its guard lives, whatever can be read of it.
     pub live: bool,
@@ -84,7 +83,51 @@ pub struct Process {
     pub command: String,
 }
 
+/// What a run uses at this instant: its living processes, the processor time that these have
+/// had, and the memory that they hold.
+///
+/// ```standalone_crate
+/// # fullstop::init();
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-usage-{}", std::process::id()));
+/// # let runs = fullstop::Runs::at(&dir)?;
+/// use fullstop::{Command, Usage, blocking};
+///
+/// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
+/// assert_eq!(run.usage()?.processes, 1);
+/// blocking::wait(run.kill())?;
+/// assert_eq!(run.usage()?, Usage::default());
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    pub processes: usize,
+    pub cpu_ms: u64,
+    pub memory: u64,
+}
+
+impl Usage {
+    /// Of a run that is over, nothing. A damaged one is known by its spec.
+    pub(crate) fn of(store: &Store, id: &Id) -> fullstop_store::Result<Usage> {
+        if store.standing(id)? == Standing::Over {
+            return Ok(Usage::default());
+        }
+        let by_spec = |_| store.spec(id).map(SpecFile::first_record);
+        let members = members(&store.record(id).or_else(by_spec)?);
+        Ok(Usage {
+            processes: members.len(),
+            cpu_ms: members.iter().map(|process| millis(process.cpu())).sum(),
+            memory: members.iter().map(Seen::memory).sum(),
+        })
+    }
+}
+
 impl Status {
+    /// Whether it has ended, or was released.
+    pub fn is_over(&self) -> bool {
+        self.report.as_ref().is_some_and(|report| report.state.is_over())
+    }
+
     /// Nothing, if it has just been removed, or is being born just now. Whatever cannot
     /// be read is there, and is shown as damaged.
     pub(crate) fn of(store: &Store, id: &Id) -> Option<Status> {
@@ -105,7 +148,6 @@ impl Status {
 }
 
 fn from_record(record: Record, standing: Standing) -> Status {
-    let members = if standing == Standing::Over { Vec::new() } else { members(&record) };
     let now = Timestamp::now();
     let reason = match &record.state {
         // It has no reason but that its leader has left.
@@ -129,9 +171,6 @@ fn from_record(record: Record, standing: Standing) -> Status {
         step_left_ms: left.map(millis),
         age_ms: ended
             .map_or_else(|| millis(now.since(record.started_at)), |report| report.elapsed_ms),
-        processes: members.len(),
-        cpu_ms: members.iter().map(|process| millis(process.cpu())).sum(),
-        memory: members.iter().map(Seen::memory).sum(),
         id: record.id,
         name: record.name,
         group: record.group,
@@ -139,6 +178,7 @@ fn from_record(record: Record, standing: Standing) -> Status {
         generation: record.generation,
         command: record.command,
         started_at: record.started_at,
+        events: record.events,
         report: record.report,
         live: standing == Standing::Live,
         damage: None,
@@ -159,11 +199,9 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
         step: None,
         step_left_ms: None,
         age_ms: 0,
-        processes: 0,
-        cpu_ms: 0,
-        memory: 0,
         command: Vec::new(),
         started_at: Timestamp::default(),
+        events: 0,
         report: None,
         live: standing == Standing::Live,
         damage: None,

@@ -1,12 +1,13 @@
 //! What guard and keeper say to each other, over a pair of sockets that only they
 //! hold. Its closing is itself a message: the other side is dead.
 
+use fullstop_cage::os::Bell;
 use fullstop_core::cage::{CageKind, Member};
 use fullstop_core::machine::{Ask, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Stream;
 use fullstop_protocol::{Asker, CapturedStream, KernelAnswers, StepRecord};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -77,31 +78,6 @@ pub const MEMBERS_AT_ONCE: usize = 100;
 
 #[derive(Debug)]
 pub struct Lifeline(OwnedFd);
-
-/// Wakes the guard for a message that cannot wait until the keeper's end. Most
-/// can, and a guard that sleeps through them costs nothing.
-#[derive(Debug)]
-pub struct Bell(OwnedFd);
-
-impl Bell {
-    pub fn new() -> io::Result<Bell> {
-        Ok(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    pub fn ring(&self) {
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
-    }
-
-    pub fn silence(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-}
-
-impl AsFd for Bell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
 
 /// What came in.
 pub enum Received<M> {

@@ -35,7 +35,7 @@ pub mod world;
 pub use error::{Result, StoreError};
 pub use files::Dir;
 pub use groups::GroupName;
-pub use journal::{JournalReader, News, Notice};
+pub use journal::{Cursor, InvalidCursor, JournalReader, News, Notice};
 pub use log::{Extent, Log, LogReader, Piece, Took};
 pub use mark::AskedGroup;
 pub use members::{KnownMembers, LostMembers, MemberFile};

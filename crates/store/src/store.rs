@@ -1,5 +1,7 @@
 //! The directory of all runs of one user.
 
+mod remove;
+
 use crate::error::{Result, StoreError};
 use crate::files::Dir;
 use crate::format::SpecFile;
@@ -9,7 +11,7 @@ use crate::log::{LogReader, Piece};
 use crate::members::{self, KnownMembers};
 use crate::name_index::{self, Entry, NAMES};
 use crate::room::{self, Reserve};
-use crate::rundir::{self, LOCK, RECORD, RunDir, Standing};
+use crate::rundir::{self, RECORD, RunDir, Standing};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
 use fullstop_protocol::{Event, Record};
@@ -21,6 +23,7 @@ use std::fmt;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Store {
@@ -308,7 +311,7 @@ impl Store {
 
     /// The log of one of its streams, from its beginning; nothing, if there is none.
     pub fn log(&self, id: &Id, stream: Stream) -> Result<Option<LogReader>> {
-        LogReader::open(self.run(id)?, stream)
+        LogReader::open(Arc::new(self.run(id)?), stream)
     }
 
     /// All that there is of one of its streams; an error, if there is no log of it.
@@ -518,34 +521,6 @@ impl Store {
             }
         }
         name_index::tidy(&self.root);
-        Ok(())
-    }
-
-    /// Removes a run that is over. Its lock is held meanwhile, against a restart, and
-    /// goes last.
-    pub fn remove(&self, id: &Id) -> Result<()> {
-        let dir = self.run(id)?;
-        let live = || StoreError::Live { path: dir.path.clone() };
-        let _held = rundir::hold(&self.root, &dir, id)?;
-        if self.root.strange(&rundir::listing(id)).is_some() {
-            self.root.clear(&rundir::listing(id))?;
-        }
-        if rundir::is_listed(&self.root, id)? {
-            return Err(live());
-        }
-        let record = self.record_or_spec(id).ok();
-        for name in dir.names()?.iter().filter(|name| *name != LOCK) {
-            dir.remove_whole(name)?;
-        }
-        dir.remove(LOCK)?;
-        match unlinkat(&self.root.fd, format!("runs/{id}").as_str(), AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(Errno::NOTEMPTY) => return Err(live()),
-            Err(errno) => return Err(StoreError::io("remove", &dir.path, errno)),
-        }
-        if let Some(Record { name: Some(name), started_at, .. }) = record {
-            name_index::remove(&self.root, &name, &Entry::new(id, started_at.unix_ms()));
-        }
         Ok(())
     }
 }

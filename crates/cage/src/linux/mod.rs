@@ -8,7 +8,6 @@ mod cpu;
 mod descendants;
 mod descriptors;
 mod entry;
-mod file_changes;
 mod fork;
 mod groups;
 mod holders;
@@ -42,7 +41,6 @@ pub use descriptors::{
     close_all_but, is_inheritable, null_over, raise_descriptor_limit, room_for_descriptors,
 };
 pub use entry::fill_standard_descriptors;
-pub use file_changes::FileChanges;
 pub use fork::{Fork, fork};
 pub use groups::{group_of, own_group, own_session};
 pub use holders::holders;

@@ -58,10 +58,18 @@ fn id(run: u64) -> Id {
     format!("0tewhm6{run:06}").parse().expect("an id")
 }
 
+impl Place {
+    /// As one who follows the events of these runs, or of all.
+    fn follow(&self, only: &[Id]) -> Looker {
+        Looker::new(self.runs.clone(), only.to_vec())
+    }
+}
+
 /// The times of the new events, which tell the events apart.
-fn look(events: &mut Events) -> Vec<u64> {
-    events.looked = events.looked.and_then(|at| at.checked_sub(NAP));
-    events.look().expect("a look").iter().map(|event| event.at.unix_ms()).collect()
+fn look(looker: &mut Looker) -> Vec<u64> {
+    looker.look();
+    assert!(looker.error.is_none(), "{:?}", looker.error);
+    std::mem::take(&mut looker.new).iter().map(|event| event.at.unix_ms()).collect()
 }
 
 #[test]
@@ -69,7 +77,7 @@ fn history_is_shown_once_and_then_the_runs_that_notices_name() {
     let place = Place::new("told");
     place.happens(1, 20, true);
     place.happens(2, 10, true);
-    let mut events = place.runs.follow_events(&[]);
+    let mut events = place.follow(&[]);
     place.happens(1, 30, true);
     assert_eq!(look(&mut events), [10, 20, 30]);
     // The notice of an event that was read already does not show it again.
@@ -87,7 +95,7 @@ fn of_some_runs_only() {
     for run in 1..=3 {
         place.happens(run, run, true);
     }
-    let mut events = place.runs.follow_events(&[id(2)]);
+    let mut events = place.follow(&[id(2)]);
     assert_eq!(look(&mut events), [2]);
     place.happens(1, 11, true);
     place.happens(2, 12, true);
@@ -101,7 +109,7 @@ fn a_lost_notice_is_made_good_and_history_is_left_alone() {
     place.list(1);
     place.happens(1, 1, true);
     place.happens(2, 2, true);
-    let mut events = place.runs.follow_events(&[]);
+    let mut events = place.follow(&[]);
     assert_eq!(look(&mut events), [1, 2]);
     place.happens(3, 3, true);
     assert_eq!(look(&mut events), [3]);
@@ -110,25 +118,20 @@ fn a_lost_notice_is_made_good_and_history_is_left_alone() {
         place.happens(run, 10 + run, false);
     }
     assert_eq!(look(&mut events), [0; 0], "there was no notice");
-    events.looked_at_all = Instant::now().checked_sub(LOOK_ANYWAY).expect("an old machine");
+    events.looked_at_all = Instant::now().checked_sub(LOOK_ANYWAY);
     assert_eq!(look(&mut events), [11, 13]);
 }
 
 #[test]
 fn a_journal_that_is_replaced_or_gone_hides_nothing() {
     let place = Place::new("replaced");
-    let mut events = place.runs.follow_events(&[]);
+    let mut events = place.follow(&[]);
     assert_eq!(look(&mut events), [0; 0]);
     fs::remove_file(place.path.join("journal")).expect("removed");
     place.happens(1, 1, true);
     assert_eq!(look(&mut events), [1]);
     place.happens(2, 2, true);
     assert_eq!(look(&mut events), [2]);
-    // The new journal wakes the follower, too.
-    let changes = events.changes.as_ref().expect("an inotify");
-    assert!(!changes.drain());
-    place.happens(2, 3, true);
-    assert!(changes.drain());
 }
 
 #[test]
@@ -137,32 +140,23 @@ fn without_a_journal_the_unfinished_are_looked_at() {
     fs::create_dir(place.path.join("journal")).expect("no journal");
     place.list(1);
     place.happens(2, 2, false);
-    let mut events = place.runs.follow_events(&[]);
-    assert!(events.why_looking().is_some() && events.changes().is_none());
+    let mut events = place.follow(&[]);
     assert_eq!(look(&mut events), [2]);
-    assert!(events.patience() <= LOOK_EVERY);
     place.happens(1, 11, false);
     place.happens(2, 12, false);
     assert_eq!(look(&mut events), [11]);
 }
 
-/// A follower wakes twice a minute while nothing happens, and otherwise by the journal.
+/// One run is gone on with by the number of its last event, through all generations.
 #[test]
-fn it_waits_for_the_journal_and_naps_only_in_a_storm() {
-    let place = Place::new("waits");
-    let mut events = place.runs.follow_events(&[]);
-    let is_waiting =
-        |events: &Events| events.changes().is_some() && events.patience() > LOOK_ANYWAY / 2;
-    assert_eq!(events.look().expect("a look").len(), 0);
-    assert!(is_waiting(&events), "after the first look");
-    place.happens(1, 1, true);
-    assert_eq!(events.look().expect("a look").len(), 1);
-    assert!(events.changes().is_none() && events.patience() <= NAP, "after a notice");
-    place.happens(1, 2, true);
-    assert_eq!(events.look().expect("a look").len(), 0, "in its nap");
-    assert_eq!(look(&mut events), [2]);
-    assert_eq!(look(&mut events), [0; 0]);
-    assert!(is_waiting(&events), "after a look that found nothing");
+fn what_was_seen_elsewhere_is_not_told_again() {
+    let place = Place::new("resumed");
+    for number in 1..=3 {
+        place.happens(1, number, true);
+    }
+    let mut events = place.runs.follow_events(&[id(1)]).after(2);
+    let new = crate::blocking::wait(events.next()).expect("the third");
+    assert_eq!(new.iter().map(|event| event.number).collect::<Vec<_>>(), [3]);
 }
 
 /// Only a run that is gone has no more events: what cannot be read for a while is read on
@@ -171,14 +165,14 @@ fn it_waits_for_the_journal_and_naps_only_in_a_storm() {
 fn what_cannot_be_read_for_a_while_is_not_told_again() {
     let place = Place::new("unread");
     place.happens(1, 1, true);
-    let mut events = place.runs.follow_events(&[]);
+    let mut events = place.follow(&[]);
     assert_eq!(look(&mut events), [1]);
     let file = place.path.join(format!("runs/{}/events.jsonl", id(1)));
     let aside = file.with_extension("aside");
     fs::rename(&file, &aside).expect("put aside");
     fs::create_dir(&file).expect("nothing to read");
     place.happens(2, 2, true);
-    events.looked_at_all = Instant::now().checked_sub(LOOK_ANYWAY).expect("an old machine");
+    events.looked_at_all = Instant::now().checked_sub(LOOK_ANYWAY);
     events.unfinished.insert(id(1));
     assert!(place.runs.events(&id(1), 0).is_err(), "it can be read");
     assert_eq!(look(&mut events), [2]);

@@ -1,19 +1,21 @@
+use super::lane::LONG;
 use super::*;
 use crate::runs::Runs;
 use fullstop_core::id::Id;
 use fullstop_store::{Log, RunDir};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A run that is live for as long as this is held, with its two logs.
-struct Stage {
-    run: Run,
-    dir: Option<RunDir>,
-    out: Log,
-    err: Log,
+pub struct Stage {
+    pub run: Run,
+    pub dir: Option<RunDir>,
+    pub out: Log,
+    pub err: Log,
 }
 
 impl Stage {
-    fn new() -> Stage {
+    pub fn new() -> Stage {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("fullstop-logs-{}-{next}", std::process::id());
@@ -25,11 +27,11 @@ impl Stage {
         Stage { run, dir: Some(dir), out: out.expect("a log"), err: err.expect("a log") }
     }
 
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         self.dir.take().expect("live").finish().expect("finished");
     }
 
-    fn logs(&self) -> Logs {
+    pub fn logs(&self) -> Logs {
         self.run.logs().expect("logs")
     }
 }
@@ -41,28 +43,17 @@ impl Drop for Stage {
 }
 
 /// What was said, with the first letter of who said it.
-fn told(said: &Said) -> String {
+pub fn told(said: &LogEntry) -> String {
     match said {
-        Said::Text { stream, bytes, .. } => {
+        LogEntry::Text { stream, bytes, .. } => {
             format!("{}:{}", &stream.to_string()[..1], String::from_utf8_lossy(bytes))
         }
-        Said::Cut { stream, bytes, .. } => format!("{}-{bytes}", &stream.to_string()[..1]),
+        LogEntry::Cut { stream, bytes, .. } => format!("{}-{bytes}", &stream.to_string()[..1]),
     }
 }
 
 fn all(mut logs: Logs) -> Vec<String> {
     std::iter::from_fn(|| logs.next().expect("read")).map(|said| told(&said)).collect()
-}
-
-/// All that can be said at once, and whether that was all.
-fn look(logs: &mut Logs) -> (Vec<String>, Look) {
-    let mut heard = Vec::new();
-    loop {
-        match logs.look().expect("read") {
-            Look::Said(said) => heard.push(told(&said)),
-            other => return (heard, other),
-        }
-    }
 }
 
 #[test]
@@ -124,48 +115,6 @@ fn what_lacks_its_newline_comes_last_and_is_a_line() {
 }
 
 #[test]
-fn a_follower_hears_a_prompt_after_a_moment_and_the_end() {
-    let mut stage = Stage::new();
-    let mut logs = stage.logs();
-    assert_eq!(look(&mut logs), (Vec::new(), Look::Silent));
-    stage.out.write(b"one\nprompt> ", 1_000_000);
-    let begun = Instant::now();
-    assert_eq!(look(&mut logs), (vec!["o:one\n".to_owned()], Look::Silent));
-    // It comes by itself, once it was silent for long enough.
-    let said = crate::blocking::wait(logs.follow()).expect("read").expect("said");
-    assert_eq!(told(&said), "o:prompt> ");
-    assert!(begun.elapsed() >= SILENCE, "{:?}", begun.elapsed());
-    stage.out.write(b"last words", 2_000_000);
-    stage.end();
-    assert_eq!(look(&mut logs), (vec!["o:last words".to_owned()], Look::Silent));
-    assert_eq!(crate::blocking::wait(logs.follow()).expect("read"), None);
-}
-
-#[test]
-fn a_follower_goes_on_after_a_restart() {
-    let mut stage = Stage::new();
-    let mut logs = stage.logs();
-    stage.out.write(b"first\n", 1_000_000);
-    stage.end();
-    assert_eq!(look(&mut logs), (vec!["o:first\n".to_owned()], Look::Silent));
-    let id = stage.run.id().clone();
-    std::fs::write(stage.run.dir().join("lock"), "").expect("a lock");
-    let _live = lock(&stage.run.dir().join("lock"));
-    let store = fullstop_store::Store::at(stage.run.runs().path()).expect("the store");
-    assert_eq!(store.standing(&id).expect("asked"), Standing::Live);
-    stage.out.write(b"second\n", 2_000_000);
-    assert_eq!(look(&mut logs), (vec!["o:second\n".to_owned()], Look::Silent));
-    assert_eq!(logs.over, None, "it is live again");
-}
-
-fn lock(path: &std::path::Path) -> std::fs::File {
-    use std::os::fd::AsFd as _;
-    let file = std::fs::File::options().read(true).write(true).open(path).expect("open");
-    assert!(fullstop_cage::linux::try_lock(file.as_fd(), 0).expect("locked"));
-    file
-}
-
-#[test]
 fn what_was_cut_is_told_in_its_place() {
     let mut stage = Stage::new();
     let dir = stage.dir.as_ref().expect("live");
@@ -181,7 +130,7 @@ fn what_was_cut_is_told_in_its_place() {
 }
 
 /// How many reads the kernel has counted for this thread.
-fn reads() -> u64 {
+pub fn reads() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/io").expect("the kernel counts");
     let count = text.lines().find_map(|line| line.strip_prefix("syscr: ")).expect("a count");
     count.parse().expect("a number")
@@ -211,38 +160,40 @@ fn what_is_read_costs_blocks_and_not_lines() {
     assert!(reads < 100, "{reads} reads for a megabyte");
 }
 
+/// Another reader goes on behind what was returned, wherever that was, and tells no line twice.
 #[test]
-fn a_follower_that_hears_nothing_reads_nothing() {
-    const LOOKS: u64 = 50;
+fn a_cursor_goes_on_behind_any_entry() {
     let mut stage = Stage::new();
     stage.out.write(b"one\n", 1_000_000);
-    let mut logs = stage.logs();
-    assert_eq!(look(&mut logs), (vec!["o:one\n".to_owned()], Look::Silent));
-    let before = reads();
-    for _ in 0..LOOKS {
-        assert_eq!(look(&mut logs), (Vec::new(), Look::Silent));
+    stage.err.write(b"two\nthree\n", 2_000_000);
+    stage.out.write(b"half ", 3_000_000);
+    stage.err.write(b"four\n", 4_000_000);
+    stage.out.write(b"a line\nlast", 5_000_000);
+    let whole = all(stage.logs());
+    for read in 0..=whole.len() {
+        let mut logs = stage.logs();
+        let mut told: Vec<String> = Vec::new();
+        for _ in 0..read {
+            told.push(self::told(&logs.next().expect("read").expect("one more")));
+        }
+        let kept: LogCursor = logs.cursor().to_string().parse().expect("a cursor");
+        told.extend(all(stage.logs().from(&kept).expect("the same run")));
+        assert_eq!(told, whole, "after {read}");
     }
-    // Whether something was told is read; the log is not.
-    assert!(reads() - before <= LOOKS + 10, "{} reads", reads() - before);
-    assert!(logs.why_looking().is_none(), "{:?}", logs.why_looking());
-    stage.err.write(b"two\n", 2_000_000);
-    assert_eq!(look(&mut logs), (vec!["e:two\n".to_owned()], Look::Silent));
 }
 
+/// Where reading begins late, the cursor is there from the first.
 #[test]
-fn a_follower_that_is_told_nothing_finds_out_and_looks() {
+fn a_cursor_stands_where_reading_begins() {
     let mut stage = Stage::new();
-    let mut logs = stage.logs();
-    // As where the kernel says nothing of this directory.
-    let elsewhere = stage.run.runs().path().join("live");
-    logs.changes = Some(Changes::new(&elsewhere));
-    assert_eq!(look(&mut logs), (Vec::new(), Look::Silent));
-    stage.out.write(b"one\n", 1_000_000);
-    let said = crate::blocking::wait(logs.follow()).expect("read").expect("said");
-    assert_eq!(told(&said), "o:one\n");
-    assert!(logs.why_looking().is_some() && logs.changes().is_none());
-    assert!(logs.patience() <= Duration::from_millis(250));
-    stage.out.write(b"two\n", 2_000_000);
-    let said = crate::blocking::wait(logs.follow()).expect("read").expect("said");
-    assert_eq!(told(&said), "o:two\n");
+    for at in 1..=9 {
+        stage.out.write(format!("line {at}\n").as_bytes(), at * 1_000_000);
+    }
+    let from = |cursor: &LogCursor| all(stage.logs().from(cursor).expect("the same run"));
+    let late = stage.logs().since(UNIX_EPOCH + Duration::from_secs(8)).expect("found");
+    assert_eq!(from(&late.cursor()), ["o:line 8\n", "o:line 9\n"]);
+    assert!(stage.logs().from(&LogCursor::new(Id::new(1, 1))).is_err(), "of another run");
+    for text in ["", "x", "0tewhm6000001", "0tewhm6000001-0-0", "0tewhm6000001-0-0-0-0"] {
+        assert!(text.parse::<LogCursor>().is_err(), "{text}");
+    }
 }

@@ -5,6 +5,7 @@ use super::silence::{LONGEST, Silence};
 use crate::error::{Error, Result};
 use crate::line::Line;
 use crate::run::Run;
+use crate::shared::ASKING;
 use fullstop_protocol::{
     RECORD_VERSION, Refusal, RefusalCode, ReplyKind, Report, RequestKind, RunState,
 };
@@ -64,7 +65,7 @@ pub(crate) async fn accept(run: &Run, request: &RequestKind) -> Result<Accepted>
     let mut silence = Silence::of(keeper);
     let begun = Instant::now();
     loop {
-        let permit = permit(run, &mut silence).await;
+        let permit = permit(&mut silence).await;
         let asked = match settled(run).await {
             Ok(Some(report)) => return Ok(Accepted::Over(Box::new(report))),
             Ok(None) => silence.wait_for(ANSWER, ask(run, request)).await.ok_or_else(silent)?,
@@ -113,15 +114,13 @@ fn refused(run: &Run, refusal: Refusal) -> Error {
 }
 
 /// Leave to ask. Whoever waits for it waits for others who ask, and not for the keeper.
-async fn permit<'a, W: Fn() -> Option<i32>>(
-    run: &'a Run,
+async fn permit<W: Fn() -> Option<i32>>(
     silence: &mut Silence<W>,
-) -> Option<SemaphorePermit<'a>> {
-    let asking = &run.runs().shared().asking;
-    if let Ok(permit) = asking.try_acquire() {
+) -> Option<SemaphorePermit<'static>> {
+    if let Ok(permit) = ASKING.try_acquire() {
         return Some(permit);
     }
-    let permit = asking.acquire().await.ok();
+    let permit = ASKING.acquire().await.ok();
     silence.look_away();
     permit
 }

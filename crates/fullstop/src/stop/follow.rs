@@ -9,6 +9,8 @@ use crate::any_of::{Wait, any_of};
 use crate::error::Result;
 use crate::readable::readable;
 use crate::run::Run;
+use crate::shared::{ASKING, WATCHING};
+use crate::watcher::Follower;
 use fullstop_cage::linux::PinnedProcess;
 use fullstop_core::identity::Identity;
 use fullstop_core::signal::Signal;
@@ -22,8 +24,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// A notice is lost if its writer is killed between the record and the notice: a run is
 /// looked at now and then whatever is told.
 const LOOK_ANYWAY: Duration = Duration::from_secs(5);
-/// The same, where there is no journal.
-const LOOK_BLINDLY: Duration = Duration::from_millis(250);
+/// How soon is looked again after a look that failed for want of descriptors or memory.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
 
 /// Follows a run until it is over, or stuck; nothing, if it is not by then.
 pub(super) async fn follow(
@@ -59,19 +61,19 @@ async fn follow_until(
     tell: &mut (impl FnMut(Progress) + Send),
 ) -> Result<Option<Report>> {
     // Before the first look: what changes after it is told.
-    let mut notices = run.runs().shared().notices.follow(run.runs().store(), run.id());
+    let mut notices = Follower::of_run(run.runs().store(), run.id());
     let mut told: Option<RunState> = None;
     loop {
         let record = match look(run, until).await {
             Ok(Look::Settled(settled)) if stuck_counts || settled.is_over() => {
-                settled.let_go(run).await;
+                settled.let_go().await;
                 return Ok(Some(settled.report));
             }
             Ok(Look::Settled(settled)) => settled.record.map(Box::new),
             Ok(Look::Live(record)) => record,
             // What we lack ourselves says nothing about the run.
             Err(error) if error.is_shortage() => {
-                sleep(LOOK_BLINDLY).await;
+                sleep(TRY_AGAIN).await;
                 None
             }
             Err(error) => return Err(error),
@@ -82,22 +84,21 @@ async fn follow_until(
             tell(Progress::Now(phase.clone()));
             told = Some(phase.clone());
         }
-        let anyway = if notices.is_blind() { LOOK_BLINDLY } else { LOOK_ANYWAY };
         let late: Wait<'_> = match until {
             Some(until) if until <= Instant::now() => return Ok(None),
             Some(until) => Box::pin(sleep_until(until)),
             None => Box::pin(pending()),
         };
-        let dies = death_of_keepers(run, record.as_deref());
+        let dies = death_of_keepers(record.as_deref());
         let changed = Box::pin(notices.changed());
-        any_of([changed, Box::pin(dies), Box::pin(sleep(anyway)), late]).await;
+        any_of([changed, Box::pin(dies), Box::pin(sleep(LOOK_ANYWAY)), late]).await;
     }
 }
 
 /// Waits for the death of the guard, or of the keeper if the guard is dead already. It
 /// needs a descriptor; where there are many runs, some are followed without.
-async fn death_of_keepers(run: &Run, record: Option<&Record>) {
-    if let Ok(_permit) = run.runs().shared().watching.try_acquire()
+async fn death_of_keepers(record: Option<&Record>) {
+    if let Ok(_permit) = WATCHING.try_acquire()
         && let Some(record) = record
         && let Some(pidfd) = [record.guard, record.keeper].iter().flatten().find_map(alive)
     {
@@ -126,9 +127,9 @@ impl Settled {
 
     /// The keeper tells the end a moment before it is gone itself: waits until it and
     /// the guard of a run that is over are dead, so that nothing of ours is left.
-    async fn let_go(&self, run: &Run) {
+    async fn let_go(&self) {
         let Some(record) = self.record.as_ref().filter(|_| self.is_over()) else { return };
-        let Ok(_permit) = run.runs().shared().asking.acquire().await else { return };
+        let Ok(_permit) = ASKING.acquire().await else { return };
         for identity in [&record.keeper, &record.guard].into_iter().flatten() {
             // One that somebody has stopped on its way out is let go on.
             for _ in 0..2 {

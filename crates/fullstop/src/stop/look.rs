@@ -1,6 +1,7 @@
 //! How a run stands, for whoever follows it.
 
 use crate::error::{Error, Result};
+use crate::helpers::help;
 use crate::offload::offload;
 use crate::run::Run;
 use fullstop_keeper::sweep::{Found, Mode, sweep_one};
@@ -23,23 +24,30 @@ pub(super) struct Settled {
     pub record: Option<Record>,
 }
 
-/// Looks at the lock, and at what was written last. A run that nobody looks after is
+/// Looks at the lock, and at what was written last. A run that has neither keeper nor guard is
 /// swept, by then if it can be.
 pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<Look> {
     let swept = |report| Look::Settled(Box::new(Settled { report, record: None }));
+    let theirs = run.clone();
+    match help(move || look_at_files(&theirs)).await?? {
+        Some(look) => Ok(look),
+        None => Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept)),
+    }
+}
+
+/// Nothing, if it has to be swept.
+fn look_at_files(run: &Run) -> Result<Option<Look>> {
     match run.standing()? {
-        Standing::Live => look_at_record(run),
+        Standing::Live => look_at_record(run).map(Some),
         Standing::Over if !run.runs().store().list_lost(run.id()).unwrap_or(false) => {
             run.check_cgroup()?;
             let mut record = own_record(run)?;
             let none = || Error::Unfit(format!("run {} is over, and nobody wrote how", run.id()));
             let report = record.report.take().ok_or_else(none)?;
-            Ok(Look::Settled(Box::new(Settled { report, record: Some(record) })))
+            Ok(Some(Look::Settled(Box::new(Settled { report, record: Some(record) }))))
         }
         // Or it was taken off the list, and is listed again.
-        Standing::Lost | Standing::Over => {
-            Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept))
-        }
+        Standing::Lost | Standing::Over => Ok(None),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::ending::Ending;
 use crate::engine::{BLIND_NAP, timespec};
 use crate::keeper::{Inheritance, keep};
 use crate::ledger::Ledger;
-use crate::lifeline::{Bell, Lifeline, Outcome, Received, ToGuard, ToKeeper};
+use crate::lifeline::{Lifeline, Outcome, Received, ToGuard, ToKeeper};
 use crate::name;
 use crate::notes::Notes;
 use crate::sink::Sink;
@@ -24,6 +24,7 @@ use fullstop_cage::linux::{
     Blueprint, Change, Fork, Mask, OwnTime, PinnedProcess, Signals, Waited, ask_for_short_turns,
     close_all_but, fork, now, null_over, wait_for,
 };
+use fullstop_cage::os::Bell;
 use fullstop_cage::{cannot, plain};
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Leader, State};
@@ -65,6 +66,8 @@ struct Guard<'a> {
     signals: Signals,
     terminal: Option<Terminal>,
     lifeline: Lifeline,
+    /// Rung by the keeper for a message that cannot wait until its end. A guard that sleeps
+    /// through the others costs nothing.
     bell: Bell,
     keeper: PinnedProcess,
     sweep: Sweep,

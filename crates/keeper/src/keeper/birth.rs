@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::feed::Feed;
 use crate::front::HEAR_SIGNALS;
 use crate::ledger::{Ledger, SETTLED};
-use crate::lifeline::{Bell, Lifeline, Outcome, ToGuard};
+use crate::lifeline::{Lifeline, Outcome, ToGuard};
 use crate::name;
 use crate::notes::Notes;
 use fullstop_cage::Cage as _;
@@ -18,6 +18,7 @@ use fullstop_cage::linux::{
     Blueprint, LinuxCage, Mask, Origin, PinnedProcess, Signals, ask_for_short_turns, candidates,
     close_all_but, leave, now, null_over, raise_descriptor_limit, secret,
 };
+use fullstop_cage::os::Bell;
 use fullstop_cage::{Command, Source, cannot, plain};
 use fullstop_core::cage::CageKind;
 use fullstop_core::clocks::Clocks;

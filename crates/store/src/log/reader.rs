@@ -9,6 +9,7 @@ use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 /// The most that is read at once.
@@ -66,7 +67,8 @@ pub struct Extent {
 /// ```
 #[derive(Debug)]
 pub struct LogReader {
-    pub(super) dir: Dir,
+    /// Readers of several streams of one run share it.
+    pub(super) dir: Arc<Dir>,
     pub(super) stream: Stream,
     /// Where the next byte is in the stream.
     pub(super) offset: u64,
@@ -97,27 +99,40 @@ enum Step {
 
 impl LogReader {
     /// Nothing, if there is no such log.
-    pub(crate) fn open(dir: Dir, stream: Stream) -> Result<Option<LogReader>> {
+    pub(crate) fn open(dir: Arc<Dir>, stream: Stream) -> Result<Option<LogReader>> {
         let is_there = !parts::list(&dir, stream)?.is_empty();
         let (block, given, blocks) = (Vec::new(), 0, 0);
         let reader = LogReader { dir, stream, offset: 0, open: None, block, given, blocks };
         Ok(is_there.then_some(reader))
     }
 
+    /// The log of another stream of the same run, from its beginning.
+    pub fn beside(&self, stream: Stream) -> Result<Option<LogReader>> {
+        LogReader::open(Arc::clone(&self.dir), stream)
+    }
+
     pub fn stream(&self) -> Stream {
         self.stream
+    }
+
+    /// Where in the stream the next byte is that it will give.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Holds no file and no memory until it is read again. To be called at its end; what is
+    /// rotated away meanwhile is told as cut.
+    pub fn rest(&mut self) {
+        if self.given >= self.block.len() {
+            self.seek(self.offset);
+            self.block = Vec::new();
+        }
     }
 
     /// How many blocks were read until now. What [`LogReader::next`] gives without reading
     /// another one was there already when the last one was read.
     pub fn blocks(&self) -> u64 {
         self.blocks
-    }
-
-    /// Whether the file that is read has grown. It looks at nothing else, and is as cheap
-    /// as a look can be: a next file is not seen.
-    pub fn has_grown(&mut self) -> Result<bool> {
-        Ok(self.given < self.block.len() || self.fill()?)
     }
 
     /// How much there is of it now.

@@ -7,7 +7,7 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, OnExit, Proof, Reason};
 use fullstop_protocol::{
     Ancestry, Asker, Claim, Event, EventKind, KernelAnswers, REPORT_VERSION, Record, Report,
-    RunState, Spec, StepRecord, Text, Timestamp, Word,
+    RunState, Spec, StepRecord, Text, Timestamp, TrackedMember, Word,
 };
 use fullstop_store::format::SpecFile;
 use proptest::collection::vec;
@@ -140,7 +140,9 @@ fn reports() -> impl Strategy<Value = Report> {
     let taken = (any::<String>(), any::<u64>(), any::<usize>(), any::<usize>())
         .prop_map(|(step, at_ms, alive, signalled)| StepRecord { step, at_ms, alive, signalled });
     let how = (states(), times(), option::of(exits()), option::of(claims()), option::of(answers()));
-    let who = (vec(members(), 0..3), vec(members(), 0..3), vec(members(), 0..3));
+    let tracked = (members(), vec(any::<String>(), 0..3), vec(any::<String>(), 0..3))
+        .prop_map(|(member, asked_by, outlived)| TrackedMember { member, asked_by, outlived });
+    let who = (vec(members(), 0..3), vec(tracked, 0..3), vec(members(), 0..3));
     let text = (option::of(any::<String>()), option::of(askers()));
     (how, who, vec(taken, 0..4), text, any::<u32>()).prop_map(
         |(

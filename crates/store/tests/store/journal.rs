@@ -3,7 +3,7 @@
 use crate::kit::{Home, begin, event, id, live_and_end, record};
 use fullstop_core::words::Reason;
 use fullstop_protocol::RunState;
-use fullstop_store::{JournalReader, News, Notice};
+use fullstop_store::{Cursor, JournalReader, News, Notice};
 use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode};
 use std::fs::{File, OpenOptions};
@@ -88,6 +88,55 @@ fn another_file_of_that_name_is_read_from_its_end() {
     assert!(!reader.reopen_if_replaced().expect("looked"));
     live_and_end(&home, &id(3), None);
     assert_eq!(told(&mut reader).len(), 2);
+}
+
+/// Resuming: what came since is read, once; what cannot be read any more is not guessed.
+#[test]
+fn a_cursor_goes_on_where_another_reader_was() {
+    let home = Home::new();
+    let mut reader = home.journal().expect("a journal");
+    live_and_end(&home, &id(1), None);
+    assert_eq!(told(&mut reader).len(), 2);
+    let cursor: Cursor = reader.cursor().to_string().parse().expect("a cursor");
+    live_and_end(&home, &id(2), None);
+    let mut later = home.journal().expect("a journal");
+    assert!(later.go_to(&cursor).expect("looked"));
+    assert_eq!(told(&mut later).first().expect("two notices").0, 2);
+    assert_eq!(later.cursor(), home.journal().expect("a journal").cursor());
+
+    let at = |next: u64| -> Cursor {
+        let text = cursor.to_string();
+        let (journal, _) = text.rsplit_once('-').expect("its parts");
+        format!("{journal}-{next:x}").parse().expect("a cursor")
+    };
+    assert!(!later.go_to(&at(1 << 30)).expect("looked"), "nothing was ever there");
+    assert!(later.go_to(&at(0)).expect("looked"), "the beginning is kept for a while");
+    journal(&home).set_len(3 << 20).expect("a long one");
+    assert!(!later.go_to(&cursor).expect("looked"), "it lies in the head that is gone");
+    // A copy of the state directory has a journal of its own.
+    let path = home.path().join("journal");
+    let (copy, was) = (path.with_extension("copy"), std::fs::read(&path).expect("its text"));
+    std::fs::write(&copy, was).expect("a copy");
+    std::fs::rename(&copy, &path).expect("in its place");
+    assert!(!home.journal().expect("a journal").go_to(&at(3 << 20)).expect("looked"));
+}
+
+#[test]
+fn what_is_no_cursor_is_refused() {
+    for text in
+        ["", "1-2-3", "x-1-2-3", "a-1-2-", "a-1-2-3-4", "a-1-2-3\n", "a-1-2-10000000000000000"]
+    {
+        assert!(text.parse::<Cursor>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_removal_is_told() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), None);
+    let mut reader = home.journal().expect("a journal");
+    home.remove(&id(1)).expect("removed");
+    assert_eq!(told(&mut reader), [(1, Notice::REMOVED.to_owned())]);
 }
 
 #[test]

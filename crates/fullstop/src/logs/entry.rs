@@ -1,0 +1,50 @@
+//! What a log says, piece by piece.
+
+use fullstop_core::words::Stream;
+
+/// What was written, when and where.
+///
+/// ```
+/// use fullstop::{LogEntry, Stream};
+///
+/// let at = 1_800_000_000_000_000;
+/// let entry = LogEntry::Text { stream: Stream::Out, at, end: 3, bytes: b"up\n".to_vec() };
+/// assert_eq!((entry.at(), entry.stream()), (at, Stream::Out));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogEntry {
+    /// Whole lines that came at one time, in microseconds since 1970. The last one may
+    /// lack its newline: it is long, or nothing came behind it.
+    Text {
+        stream: Stream,
+        at: u64,
+        /// How much of the stream there is up to their end.
+        end: u64,
+        bytes: Vec<u8>,
+    },
+    /// So much is not in the log any more.
+    Cut {
+        stream: Stream,
+        /// When came what stands before it.
+        at: u64,
+        end: u64,
+        bytes: u64,
+    },
+}
+
+impl LogEntry {
+    pub fn stream(&self) -> Stream {
+        let (LogEntry::Text { stream, .. } | LogEntry::Cut { stream, .. }) = self;
+        *stream
+    }
+
+    pub fn at(&self) -> u64 {
+        let (LogEntry::Text { at, .. } | LogEntry::Cut { at, .. }) = self;
+        *at
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        let (LogEntry::Text { end, .. } | LogEntry::Cut { end, .. }) = self;
+        *end
+    }
+}

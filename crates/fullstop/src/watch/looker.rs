@@ -1,0 +1,180 @@
+//! Looking at what the journal tells of: the records of the runs that notices name.
+
+use super::Change;
+use crate::error::Result;
+use crate::filter::Filter;
+use crate::runs::Runs;
+use crate::status::Status;
+use crate::tail::Tail;
+use fullstop_core::id::Id;
+use fullstop_store::{Cursor, Notice};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+/// A notice is lost if its writer is killed between record and notice, or if the disk is full;
+/// and of a run whose keeper and guard are killed nobody tells. So all unfinished runs are
+/// looked at this often, with or without a notice.
+pub(super) const LOOK_ANYWAY: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(super) struct Looker {
+    runs: Runs,
+    pub filter: Filter,
+    /// Those that have ended are in the snapshots too.
+    pub all: bool,
+    pub since: Option<Cursor>,
+    journal: Tail,
+    /// What was told of the runs that may stand differently without a notice.
+    known: BTreeMap<Id, Known>,
+    /// What is to be told.
+    pub changes: VecDeque<Result<Change>>,
+    /// When all unfinished runs were last looked at; nothing, before the first time.
+    looked_at_all: Option<Instant>,
+}
+
+/// How a run stood when it was told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    generation: u32,
+    events: u64,
+    state: String,
+    step: Option<String>,
+}
+
+impl Known {
+    fn of(run: &Status) -> Known {
+        let (state, step) = (run.state.clone(), run.step.clone());
+        Known { generation: run.generation, events: run.events, state, step }
+    }
+}
+
+impl Looker {
+    pub fn new(runs: Runs) -> Looker {
+        Looker {
+            journal: Tail::new(runs.store()),
+            runs,
+            filter: Filter::default(),
+            all: false,
+            since: None,
+            known: BTreeMap::new(),
+            changes: VecDeque::new(),
+            looked_at_all: None,
+        }
+    }
+
+    /// How far it has looked.
+    pub fn cursor(&self) -> Option<Cursor> {
+        self.journal.cursor()
+    }
+
+    /// Finds out what is to be told.
+    pub fn look(&mut self) {
+        if let Err(error) = self.try_look() {
+            self.changes.push_back(Err(error));
+        }
+    }
+
+    fn try_look(&mut self) -> Result<()> {
+        if self.looked_at_all.is_none() {
+            return self.begin();
+        }
+        match self.read() {
+            None => self.snapshot(true),
+            Some(named) => {
+                for (id, is_removed) in named {
+                    self.look_at(&id, is_removed);
+                }
+                let is_due = |at: Instant| at.elapsed() >= LOOK_ANYWAY;
+                let is_blind = !self.journal.is_open();
+                if is_blind || self.looked_at_all.is_some_and(is_due) {
+                    self.look_at_all()
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// The first look. The journal is opened before: what changes after it has a notice.
+    fn begin(&mut self) -> Result<()> {
+        self.journal.open();
+        let Some(since) = self.since.take() else { return self.snapshot(false) };
+        if !self.journal.go_to(&since) {
+            return self.snapshot(true);
+        }
+        // Those that have no notice since stand as they were told before.
+        let unfinished = self.list(false)?;
+        self.known = unfinished.iter().map(|run| (run.id.clone(), Known::of(run))).collect();
+        match self.read() {
+            None => self.snapshot(true),
+            Some(named) => {
+                for (id, is_removed) in named {
+                    self.known.remove(&id);
+                    self.look_at(&id, is_removed);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The runs that new notices name, and whether each was removed; nothing, if notices of
+    /// others were missed.
+    fn read(&mut self) -> Option<BTreeMap<Id, bool>> {
+        let named = |notice: Notice| (notice.id, notice.state == Notice::REMOVED);
+        self.journal.read().map(|notices| notices.into_iter().map(named).collect())
+    }
+
+    fn snapshot(&mut self, missed: bool) -> Result<()> {
+        self.looked_at_all = Some(Instant::now());
+        let runs = self.list(self.all)?;
+        let unfinished = runs.iter().filter(|run| !run.is_over());
+        self.known = unfinished.map(|run| (run.id.clone(), Known::of(run))).collect();
+        self.changes.push_back(Ok(Change::Snapshot { runs, missed }));
+        Ok(())
+    }
+
+    fn list(&mut self, all: bool) -> Result<Vec<Status>> {
+        self.looked_at_all = Some(Instant::now());
+        let mut runs = self.runs.list(all)?;
+        runs.retain(|run| self.filter.fits(run));
+        Ok(runs)
+    }
+
+    fn look_at_all(&mut self) -> Result<()> {
+        self.looked_at_all = Some(Instant::now());
+        let mut ids: BTreeSet<Id> = self.runs.live_ids()?.into_iter().collect();
+        ids.extend(self.known.keys().cloned());
+        for id in &ids {
+            self.look_at(id, false);
+        }
+        Ok(())
+    }
+
+    /// Tells of a run that stands differently than was told.
+    fn look_at(&mut self, id: &Id, is_removed: bool) {
+        let Some(run) = Status::of(self.runs.store(), id) else {
+            // Without a notice it may be about to be born.
+            if is_removed || self.known.contains_key(id) {
+                self.known.remove(id);
+                self.changes.push_back(Ok(Change::Removed { id: id.clone() }));
+            }
+            return;
+        };
+        if !self.filter.fits(&run) {
+            return;
+        }
+        let now = Known::of(&run);
+        if self.known.get(id) == Some(&now) {
+            return;
+        }
+        if run.is_over() {
+            self.known.remove(id);
+        } else {
+            self.known.insert(id.clone(), now);
+        }
+        self.changes.push_back(Ok(Change::Run { run: Box::new(run) }));
+    }
+}
+
+#[cfg(test)]
+mod tests;
