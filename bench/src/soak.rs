@@ -13,16 +13,21 @@ pub enum Scenario {
     Crowd,
     BusyLibrary,
     Growth,
+    Followers,
+    Watched,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 3] = [Self::Crowd, Self::BusyLibrary, Self::Growth];
+    pub const ALL: [Self; 5] =
+        [Self::Crowd, Self::BusyLibrary, Self::Growth, Self::Followers, Self::Watched];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Crowd => "crowd",
             Self::BusyLibrary => "busy-library",
             Self::Growth => "growth",
+            Self::Followers => "followers",
+            Self::Watched => "watched",
         }
     }
 
@@ -31,23 +36,25 @@ impl Scenario {
             Self::Crowd => "many agents that save their work, ended by one `stop --all`",
             Self::BusyLibrary => "the same from an embedding program, beside many busy loops",
             Self::Growth => "a crowd, and one five times as large: what grows with it",
+            Self::Followers => "silent runs, each log followed by one program",
+            Self::Watched => "idle runs, all watched: a minute in which nothing happens",
         }
     }
 
     /// How many runs, unless told otherwise.
     pub fn runs(self) -> usize {
         match self {
-            Self::Crowd => 1000,
+            Self::Crowd | Self::Followers => 1000,
             Self::BusyLibrary => 300,
-            Self::Growth => 5000,
+            Self::Growth | Self::Watched => 5000,
         }
     }
 
     /// How many busy loops stand beside them, unless told otherwise.
     pub fn busy(self) -> usize {
         match self {
-            Self::Crowd | Self::Growth => 0,
             Self::BusyLibrary => 200,
+            _ => 0,
         }
     }
 }
@@ -67,6 +74,8 @@ pub struct Job {
     pub fullstop: PathBuf,
     /// The program that embeds the library.
     pub host: PathBuf,
+    /// One that follows the logs of all runs.
+    pub follower: PathBuf,
     /// A directory for records, on a disk where there is one.
     pub state: PathBuf,
     /// A directory for what the agents save.
@@ -107,6 +116,12 @@ impl Figure {
             unit: String::new(),
             wanted: Some(Wanted::Exactly(wanted as f64)),
         }
+    }
+
+    /// So many, and no more.
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    pub fn most(what: &str, measured: usize, most: usize) -> Self {
+        Self::at_most(what, Some(measured as f64), "", most as f64)
     }
 
     pub fn at_most(what: &str, measured: Option<f64>, unit: &str, most: f64) -> Self {

@@ -68,6 +68,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     let fullstop = installed(&program(&programs, "fullstop")?, &workshop)?;
     let measurer = program(&programs, "bench-measure")?;
     let host = program(&programs, "bench-host")?;
+    let follower = program(&programs, "bench-follow")?;
 
     let mut missed = 0;
     for &scenario in &options.scenarios {
@@ -79,6 +80,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
             busy: options.busy.unwrap_or(scenario.busy()),
             fullstop: fullstop.clone(),
             host: host.clone(),
+            follower: follower.clone(),
             state: state.clone(),
             scratch: scratch.join("agents"),
             answer: scratch.join("answer.json"),

@@ -57,8 +57,16 @@ pub fn start_ticks(pid: u32) -> Option<u64> {
     stat(pid)?.get(START)?.parse().ok()
 }
 
+/// How much of a processor it has had, in clock ticks.
+pub fn ticks(pid: u32) -> Option<u64> {
+    let stat = stat(pid)?;
+    stat[USER..=SYSTEM].iter().map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
 /// Where these stand among the fields after the command name.
 const STATE: usize = 0;
+const USER: usize = 11;
+const SYSTEM: usize = 12;
 const THREADS: usize = 17;
 const START: usize = 19;
 

@@ -6,18 +6,14 @@
 
 use crate::error::{Error, Result};
 use crate::helpers::Helped;
+use crate::rounds::{self, Rounds};
 use crate::runs::Runs;
 use crate::tail::Tail;
 use crate::watcher::Follower;
 use fullstop_core::id::Id;
 use fullstop_protocol::Event;
 use std::collections::{BTreeSet, HashMap};
-use std::time::{Duration, Instant};
 use tokio::time::timeout;
-
-/// A notice is lost if its writer is killed between event and notice, or if the disk is full.
-/// So the event files of the unfinished runs are read this often, with or without a notice.
-const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 
 /// Follows the events of runs, including runs that are born later.
 ///
@@ -87,7 +83,7 @@ impl Events {
                 return Ok(new);
             }
             // After a timeout as after a change, the next look finds what is new.
-            let _ = timeout(LOOK_ANYWAY, self.follower.changed()).await;
+            let _ = timeout(rounds::EVERY, self.follower.changed()).await;
         }
     }
 
@@ -108,12 +104,11 @@ struct Looker {
     journal: Tail,
     /// How far the events of each run were read.
     offsets: HashMap<Id, u64>,
-    /// The runs that may have events without a notice: those that were unfinished when all
-    /// unfinished runs were last read, and those that a notice has named since.
+    /// The runs that may have events without a notice: those that were unfinished when they
+    /// were last read, and those that a notice has named since.
     unfinished: BTreeSet<Id>,
-    /// When the event files of all unfinished runs were last read; nothing, before the first
-    /// time.
-    looked_at_all: Option<Instant>,
+    /// Nothing, before the first look.
+    rounds: Option<Rounds>,
     /// What is to be told.
     new: Vec<Event>,
     error: Option<Error>,
@@ -128,7 +123,7 @@ impl Looker {
             runs,
             offsets: HashMap::new(),
             unfinished: BTreeSet::new(),
-            looked_at_all: None,
+            rounds: None,
             new: Vec::new(),
             error: None,
         }
@@ -147,20 +142,26 @@ impl Looker {
 
     /// The runs that may have new events.
     fn ids(&mut self) -> Result<Vec<Id>> {
-        if self.looked_at_all.is_none() {
+        let Some(rounds) = &mut self.rounds else {
             // Opened before the first look: what happens after it has a notice.
             self.journal.open();
             return self.all();
-        }
+        };
         let Some(notices) = self.journal.read() else { return self.all() };
         let mut ids: BTreeSet<Id> = notices.into_iter().map(|notice| notice.id).collect();
         self.unfinished.extend(ids.iter().cloned());
-        let is_due = self.looked_at_all.is_none_or(|at| at.elapsed() >= LOOK_ANYWAY);
-        if !self.journal.is_open() || is_due {
-            self.looked_at_all = Some(Instant::now());
+        let is_blind = !self.journal.is_open();
+        if is_blind || rounds.is_due() {
             let live: BTreeSet<Id> = self.runs.live_ids()?.into_iter().collect();
-            ids.extend(live.iter().cloned());
-            ids.append(&mut std::mem::replace(&mut self.unfinished, live));
+            self.unfinished.extend(live.iter().cloned());
+            let unfinished = &self.unfinished;
+            let turn =
+                if is_blind { Vec::from_iter(unfinished.clone()) } else { rounds.next(unfinished) };
+            for id in turn.iter().filter(|id| !live.contains(id)) {
+                // It is read for the last time.
+                self.unfinished.remove(id);
+            }
+            ids.extend(turn);
         }
         ids.retain(|id| self.only.is_empty() || self.only.contains(id));
         Ok(ids.into_iter().collect())
@@ -168,7 +169,7 @@ impl Looker {
 
     /// Every run whose events are wanted.
     fn all(&mut self) -> Result<Vec<Id>> {
-        self.looked_at_all = Some(Instant::now());
+        self.rounds = Some(Rounds::new());
         self.unfinished = self.runs.live_ids()?.into_iter().collect();
         if self.only.is_empty() { self.runs.ids() } else { Ok(self.only.clone()) }
     }

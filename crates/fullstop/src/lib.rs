@@ -38,6 +38,7 @@ mod offload;
 mod readable;
 mod ready;
 mod restart;
+mod rounds;
 mod run;
 mod runs;
 mod secret;

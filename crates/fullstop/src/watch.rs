@@ -7,12 +7,13 @@ mod looker;
 
 use crate::error::Result;
 use crate::helpers::Helped;
+use crate::rounds;
 use crate::runs::Runs;
 use crate::status::Status;
 use crate::watcher::Follower;
 use fullstop_core::id::Id;
 use fullstop_store::Cursor;
-use looker::{LOOK_ANYWAY, Looker};
+use looker::Looker;
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -147,7 +148,7 @@ impl Watch {
             }
             if self.has_looked {
                 // After a timeout as after a change, the next look finds what is new.
-                let _ = timeout(LOOK_ANYWAY, self.follower.changed()).await;
+                let _ = timeout(rounds::EVERY, self.follower.changed()).await;
             }
             self.has_looked = true;
             self.looker.work(Looker::look).await?;

@@ -40,11 +40,10 @@ def show(record, *before):
     print(*before, ", ".join(filter(None, words)), flush=True)
 
 def journal():  # Which file it is, and its size: with each notice one of them changes.
-    try:
-        found = os.stat(STATE + "/journal")
+    flags = os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK  # Its readers make it.
+    with open(os.open(STATE + "/journal", flags, 0o600), "rb") as file:
+        found = os.fstat(file.fileno())
         return found.st_dev, found.st_ino, found.st_size
-    except FileNotFoundError:
-        return None
 
 def follow(run, order=None):  # Shows each state until the run is over, and then the claim.
     record, told = read_record(run), None

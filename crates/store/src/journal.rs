@@ -78,9 +78,13 @@ impl Notice {
     }
 }
 
-/// Tells whoever reads the journal.
+/// Appends a notice for those who read the journal. They make it, before they read the
+/// records: without a journal there is no reader who would miss the notice.
 pub(crate) fn append(root: &Dir, notice: &Notice) -> Result<()> {
-    let mut file = root.open_file(JOURNAL, OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)?;
+    let mut file = match root.open_file(JOURNAL, OFlags::WRONLY | OFlags::APPEND) {
+        Err(error) if error.is_missing() => return Ok(()),
+        opened => opened?,
+    };
     let why = |error| StoreError::io("write", &root.path.join(JOURNAL), error);
     file.write_all(&notice.encode()).map_err(why)?;
     let end = file.stream_position().map_err(why)?;

@@ -16,7 +16,7 @@ echo $$ > \"$2\"
 while :; do read -r _ <&3; done";
 
 /// How long the last of them may take to be there, beside busy loops.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 pub struct Agents {

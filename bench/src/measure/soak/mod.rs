@@ -3,13 +3,18 @@
 
 mod agents;
 mod busy;
+mod cost;
 mod crowd;
+mod followers;
 mod growth;
+mod idle;
 mod library;
+mod watched;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use fullstop_bench::soak::{Job, Scenario};
 
@@ -22,6 +27,8 @@ pub fn play(job: &Path) -> Outcome<()> {
         Scenario::Crowd => crowd::play(&job)?,
         Scenario::BusyLibrary => library::play(&job)?,
         Scenario::Growth => growth::play(&job)?,
+        Scenario::Followers => followers::play(&job)?,
+        Scenario::Watched => watched::play(&job)?,
     };
     std::fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     Ok(())
@@ -32,6 +39,9 @@ const SAVED: &str = r#"stopped, {"code":0}"#;
 /// The figure of reports that say so. A keeper that was killed while it stopped keeps its
 /// reason, and so does a leader that was killed: only both together tell.
 const REPORTS: &str = "reports: stopped, and the leader exited";
+
+/// For so long what waits is watched.
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Texts, each with its count.
 type Counts = BTreeMap<String, usize>;

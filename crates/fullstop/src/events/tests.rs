@@ -118,7 +118,7 @@ fn a_lost_notice_is_made_good_and_history_is_left_alone() {
         place.happens(run, 10 + run, false);
     }
     assert_eq!(look(&mut events), [0; 0], "there was no notice");
-    events.looked_at_all = Instant::now().checked_sub(LOOK_ANYWAY);
+    events.rounds.as_mut().expect("a look").make_due();
     assert_eq!(look(&mut events), [11, 13]);
 }
 
@@ -172,7 +172,7 @@ fn what_cannot_be_read_for_a_while_is_not_told_again() {
     fs::rename(&file, &aside).expect("put aside");
     fs::create_dir(&file).expect("nothing to read");
     place.happens(2, 2, true);
-    events.looked_at_all = Instant::now().checked_sub(LOOK_ANYWAY);
+    events.rounds.as_mut().expect("a look").make_due();
     events.unfinished.insert(id(1));
     assert!(place.runs.events(&id(1), 0).is_err(), "it can be read");
     assert_eq!(look(&mut events), [2]);

@@ -3,18 +3,13 @@
 use super::Change;
 use crate::error::Result;
 use crate::filter::Filter;
+use crate::rounds::Rounds;
 use crate::runs::Runs;
 use crate::status::Status;
 use crate::tail::Tail;
 use fullstop_core::id::Id;
 use fullstop_store::{Cursor, Notice};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::{Duration, Instant};
-
-/// A notice is lost if its writer is killed between record and notice, or if the disk is full;
-/// and of a run whose keeper and guard are killed nobody tells. So all unfinished runs are
-/// looked at this often, with or without a notice.
-pub(super) const LOOK_ANYWAY: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Looker {
@@ -28,8 +23,8 @@ pub(super) struct Looker {
     known: BTreeMap<Id, Known>,
     /// What is to be told.
     pub changes: VecDeque<Result<Change>>,
-    /// When all unfinished runs were last looked at; nothing, before the first time.
-    looked_at_all: Option<Instant>,
+    /// Nothing, before the first look.
+    rounds: Option<Rounds>,
 }
 
 /// How a run stood when it was told of.
@@ -58,7 +53,7 @@ impl Looker {
             since: None,
             known: BTreeMap::new(),
             changes: VecDeque::new(),
-            looked_at_all: None,
+            rounds: None,
         }
     }
 
@@ -75,7 +70,7 @@ impl Looker {
     }
 
     fn try_look(&mut self) -> Result<()> {
-        if self.looked_at_all.is_none() {
+        if self.rounds.is_none() {
             return self.begin();
         }
         match self.read() {
@@ -84,13 +79,7 @@ impl Looker {
                 for (id, is_removed) in named {
                     self.look_at(&id, is_removed);
                 }
-                let is_due = |at: Instant| at.elapsed() >= LOOK_ANYWAY;
-                let is_blind = !self.journal.is_open();
-                if is_blind || self.looked_at_all.is_some_and(is_due) {
-                    self.look_at_all()
-                } else {
-                    Ok(())
-                }
+                self.look_unasked()
             }
         }
     }
@@ -125,7 +114,6 @@ impl Looker {
     }
 
     fn snapshot(&mut self, missed: bool) -> Result<()> {
-        self.looked_at_all = Some(Instant::now());
         let runs = self.list(self.all)?;
         let unfinished = runs.iter().filter(|run| !run.is_over());
         self.known = unfinished.map(|run| (run.id.clone(), Known::of(run))).collect();
@@ -134,16 +122,21 @@ impl Looker {
     }
 
     fn list(&mut self, all: bool) -> Result<Vec<Status>> {
-        self.looked_at_all = Some(Instant::now());
+        self.rounds = Some(Rounds::new());
         let mut runs = self.runs.list(all)?;
         runs.retain(|run| self.filter.fits(run));
         Ok(runs)
     }
 
-    fn look_at_all(&mut self) -> Result<()> {
-        self.looked_at_all = Some(Instant::now());
+    /// Looks at runs that no notice names: at all of them, if there can be none.
+    fn look_unasked(&mut self) -> Result<()> {
+        let is_blind = !self.journal.is_open();
+        let Some(rounds) = self.rounds.as_mut().filter(|it| is_blind || it.is_due()) else {
+            return Ok(());
+        };
         let mut ids: BTreeSet<Id> = self.runs.live_ids()?.into_iter().collect();
         ids.extend(self.known.keys().cloned());
+        let ids = if is_blind { ids.into_iter().collect() } else { rounds.next(&ids) };
         for id in &ids {
             self.look_at(id, false);
         }

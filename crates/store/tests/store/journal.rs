@@ -66,6 +66,16 @@ fn appended_events_have_a_notice_whatever_the_state() {
     assert_eq!(told(&mut reader), [], "there was a notice of both events");
 }
 
+/// Nothing is written for a reader who is not there: so a state directory that is removed
+/// once its runs are over stays removed.
+#[test]
+fn without_a_reader_there_is_no_journal() {
+    let home = Home::new();
+    live_and_end(&home, &id(1), None);
+    home.remove(&id(1)).expect("removed");
+    assert!(!home.path().join("journal").exists());
+}
+
 #[test]
 fn whoever_comes_later_reads_from_there_on() {
     let home = Home::new();
@@ -84,6 +94,7 @@ fn another_file_of_that_name_is_read_from_its_end() {
     live_and_end(&home, &id(1), None);
     std::fs::remove_file(home.path().join("journal")).expect("removed");
     live_and_end(&home, &id(2), None);
+    assert!(!home.path().join("journal").exists(), "a writer has made it");
     assert!(reader.reopen_if_replaced().expect("looked"));
     assert!(!reader.reopen_if_replaced().expect("looked"));
     live_and_end(&home, &id(3), None);
@@ -142,6 +153,7 @@ fn a_removal_is_told() {
 #[test]
 fn a_journal_that_was_cut_has_missed_something() {
     let home = Home::new();
+    drop(home.journal().expect("a journal"));
     live_and_end(&home, &id(1), None);
     let mut reader = home.journal().expect("a journal");
     journal(&home).set_len(LENGTH).expect("cut");
