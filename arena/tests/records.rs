@@ -50,6 +50,7 @@ mod records {
     pub mod titles;
     pub mod unlisted;
     pub mod vanished;
+    pub mod watching;
     pub mod wire;
     pub mod worlds;
 }
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
             records::lists::register,
             records::looking::register,
             records::following::register,
+            records::watching::register,
             records::stopping::register,
             records::again::register,
             records::wire::register,

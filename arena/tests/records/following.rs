@@ -20,17 +20,21 @@ use crate::tools::{Collect, LONG, collected, trace};
 pub fn register(registry: &mut Registry) {
     add(registry, "events::all-of-them-in-order", &AS_ROOT, &[], in_order);
     add(registry, "events::of-named-runs", &ANYWHERE, &[], of_named_runs);
-    add(registry, "events::reader-leaves", &ANYWHERE, &[], reader_leaves);
+    add(registry, "events::reader-leaves", &ANYWHERE, &[], |world, place| {
+        reader_leaves(world, place, &["events", "-f"])
+    });
     let strace = [Need::Program("strace")];
     add(registry, "events::waits", &ANYWHERE, &strace, waits);
-    add(registry, "events::without-inotify", &ANYWHERE, &strace, without_inotify);
+    add(registry, "events::without-inotify", &ANYWHERE, &strace, |world, place| {
+        without_inotify(world, place, &["events", "-f", "--json"])
+    });
 }
 
 /// The follower never ends by itself.
-fn dismiss(world: &mut World, follower: &Spawned) -> Outcome {
+pub fn dismiss(world: &mut World, follower: &Spawned) -> Outcome {
     send_signal(follower.pid, Signal::TERM)?;
     let ended = world.wait(follower, LONG)?;
-    ensure!(ended == Ended::Signal(Signal::TERM.as_raw()), "events -f ended with {ended}");
+    ensure!(ended == Ended::Signal(Signal::TERM.as_raw()), "it ended with {ended}");
     Ok(())
 }
 
@@ -113,15 +117,15 @@ fn of_named_runs(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// `events -f | head -1` ends, though nothing happens any more.
-fn reader_leaves(world: &mut World, place: Place) -> Outcome {
+/// `… | head -1` ends, though nothing happens any more.
+pub fn reader_leaves(world: &mut World, place: Place, words: &[&str]) -> Outcome {
     let id = start(world, place, &[], &["true"])?;
     say(world, place, &["wait", &id])?.expect(0)?;
     let mut command = world.command(world.fullstop());
-    command.args(["events", "-f"]).stdout(std::process::Stdio::piped());
-    let (follower, mut child) = world.spawn_piped("events -f", &mut command)?;
+    command.args(words).stdout(std::process::Stdio::piped());
+    let (follower, mut child) = world.spawn_piped(&words.join(" "), &mut command)?;
     let mut pipe = child.stdout.take().context("a pipe")?;
-    std::io::Read::read_exact(&mut pipe, &mut [0; 4]).context("the first event")?;
+    std::io::Read::read_exact(&mut pipe, &mut [0; 4]).context("the first word")?;
     drop(pipe);
     world.wait(&follower, LONG).context("its reader has left")?;
     all_clean(world)
@@ -190,10 +194,9 @@ pub fn copy(world: &World, from: &str, id: &str) -> Outcome {
 
 /// A user has few inotify instances. Without one the journal is read four times a second,
 /// and that is said.
-fn without_inotify(world: &mut World, place: Place) -> Outcome {
+pub fn without_inotify(world: &mut World, place: Place, words: &[&str]) -> Outcome {
     let program = world.fullstop();
-    let words = ["events", "-f", "--json"];
-    let asked = ask_program(world, place, "strace", &words, |command| {
+    let asked = ask_program(world, place, "strace", words, |command| {
         command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=inotify_init1"]);
         command.args(["-e", "inject=inotify_init1:error=EMFILE"]);
         command.arg(program).args(words);

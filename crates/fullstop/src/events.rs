@@ -38,6 +38,7 @@ use tokio::time::timeout;
 pub struct Events {
     follower: Follower,
     looker: Helped<Looker>,
+    has_looked: bool,
 }
 
 impl Runs {
@@ -54,6 +55,7 @@ impl Runs {
         Events {
             follower: Follower::of_journal(self.store()),
             looker: Helped::Here(Looker::new(self.clone(), only.to_vec())),
+            has_looked: false,
         }
     }
 }
@@ -70,16 +72,19 @@ impl Events {
         self
     }
 
-    /// Waits for new events. The first call returns those until now. A future that is dropped
-    /// loses none.
+    /// Waits for new events. The first call returns those until now, of which there may be
+    /// none. A future that is dropped loses none.
     pub async fn next(&mut self) -> Result<Vec<Event>> {
+        if !self.has_looked {
+            self.follower.begun().await;
+        }
         loop {
             let looker = self.looker.work(Looker::look).await?;
             let new = std::mem::take(&mut looker.new);
             if let Some(error) = looker.error.take() {
                 return Err(error);
             }
-            if !new.is_empty() {
+            if !std::mem::replace(&mut self.has_looked, true) || !new.is_empty() {
                 return Ok(new);
             }
             // After a timeout as after a change, the next look finds what is new.

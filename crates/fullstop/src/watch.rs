@@ -149,6 +149,8 @@ impl Watch {
             if self.has_looked {
                 // After a timeout as after a change, the next look finds what is new.
                 let _ = timeout(rounds::EVERY, self.follower.changed()).await;
+            } else {
+                self.follower.begun().await;
             }
             self.has_looked = true;
             self.looker.work(Looker::look).await?;

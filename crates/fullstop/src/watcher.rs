@@ -140,6 +140,21 @@ impl Follower {
         let _ = self.changed.changed().await;
     }
 
+    /// Waits until it is known what will wake it, or that nothing will.
+    pub async fn begun(&mut self) {
+        while !self.has_begun() {
+            self.changed().await;
+        }
+    }
+
+    fn has_begun(&self) -> bool {
+        let mut state = self.watcher.lock();
+        if state.bell.is_none() {
+            state.sources.look();
+        }
+        state.sources.has_begun(&self.key)
+    }
+
     fn is_without_thread(&self) -> bool {
         self.watcher.lock().bell.is_none()
     }

@@ -26,6 +26,8 @@ pub(super) struct Journal {
     all: Waker,
     /// Nothing, while it is not open.
     reader: Option<JournalReader>,
+    /// It can neither be read nor made.
+    is_missing: bool,
     watch: Option<WatchId>,
     /// It has grown since it was read.
     has_grown: bool,
@@ -40,6 +42,7 @@ impl Journal {
             runs: HashMap::new(),
             all: Waker::default(),
             reader: None,
+            is_missing: false,
             watch: None,
             has_grown: false,
             begun: Instant::now(),
@@ -69,14 +72,20 @@ impl Journal {
     pub fn look(&mut self, changed: &Changed, inotify: &mut Inotify) -> Option<Instant> {
         let now = Instant::now();
         self.has_grown |= changed.contains(self.watch);
-        if self.reader.is_none() {
-            return Some(self.open(now));
+        let was_open = self.is_open();
+        if !was_open && !self.open() {
+            self.wake_all();
+            return Some(now + LOOK_EVERY);
         }
         let watch_at = self.watch_at();
         if self.watch.is_none() && watch_at <= now {
             self.watch(inotify);
             // What came before it was watched has woken nobody.
             self.has_grown = true;
+        }
+        // From here on no change is missed.
+        if !was_open {
+            self.wake_all();
         }
         if self.has_grown {
             match self.looked.map(|at| at + NAP).filter(|nap| *nap > now) {
@@ -100,10 +109,10 @@ impl Journal {
     }
 
     /// Opens it, at its end. Where it can neither be read nor made, all look for themselves.
-    fn open(&mut self, now: Instant) -> Instant {
+    fn open(&mut self) -> bool {
         self.reader = self.store.journal().ok();
-        self.wake_all();
-        if self.reader.is_some() { self.watch_at() } else { now + LOOK_EVERY }
+        self.is_missing = self.reader.is_none();
+        !self.is_missing
     }
 
     fn watch(&mut self, inotify: &mut Inotify) {
@@ -153,11 +162,18 @@ impl Journal {
 
     /// Why nothing tells when it grows.
     pub fn why_looking(&self, inotify: &Inotify) -> Option<String> {
-        let closed = || Some("there is no journal".to_owned());
-        if self.reader.is_none() {
-            closed()
-        } else {
-            inotify.problem().filter(|_| self.watch.is_none())
+        if self.is_missing {
+            return Some("there is no journal".to_owned());
         }
+        inotify.problem().filter(|_| self.watch.is_none())
+    }
+
+    fn is_open(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// It is open, or is known to be missing.
+    pub fn has_begun(&self) -> bool {
+        self.is_open() || self.is_missing
     }
 }

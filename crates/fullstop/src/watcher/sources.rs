@@ -86,6 +86,16 @@ impl Sources {
         waits
     }
 
+    /// Whether it is known by now what wakes those who wait for this.
+    pub fn has_begun(&self, key: &Key) -> bool {
+        match key {
+            Key::Run(path, _) | Key::Journal(path) => {
+                self.journals.get(path).is_none_or(Journal::has_begun)
+            }
+            Key::Directory(_) => true,
+        }
+    }
+
     /// Why nothing wakes those who wait for this.
     pub fn why_looking(&self, key: &Key) -> Option<String> {
         match key {

@@ -32,8 +32,7 @@ impl Place {
     }
 
     fn watcher_is_opening(&self) -> bool {
-        let key = Key::Journal(self.store.path().to_owned());
-        WATCHER.lock().sources.why_looking(&key).is_some()
+        !WATCHER.lock().sources.has_begun(&Key::Journal(self.store.path().to_owned()))
     }
 
     fn journal(&self) -> PathBuf {
