@@ -1,5 +1,6 @@
 //! One deed for each of several runs.
 
+use crate::explain::explain;
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use fullstop::{Error, Run, Runs};
 
@@ -14,7 +15,7 @@ pub fn each(
     let mut failed = None;
     for word in words {
         if let Err(error) = runs.find(word).and_then(&mut act) {
-            complain(format!("{word}: {error}"));
+            complain(format!("{word}: {}", explain(&error)));
             failed = Some(Fail::silent(status(&error)));
         }
     }

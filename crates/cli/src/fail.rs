@@ -1,5 +1,6 @@
 //! How a command fails: one line, and an exit status.
 
+use crate::explain::explain;
 use fullstop::front::plain;
 use fullstop_cli::plain::line;
 use std::fmt::Display;
@@ -26,7 +27,7 @@ impl Fail {
 
 impl From<fullstop::Error> for Fail {
     fn from(error: fullstop::Error) -> Fail {
-        Fail { why: error.to_string(), status: error.status() }
+        Fail { why: explain(&error), status: error.status() }
     }
 }
 

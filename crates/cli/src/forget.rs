@@ -1,6 +1,7 @@
 //! `rm --forget` and `prune --forget`: lost runs that cannot be judged from here.
 
 use crate::each::{each, failed};
+use crate::explain::explain;
 use crate::fail::{FAILED, Fail, complain};
 use crate::print::{tell, tell_json};
 use fullstop::{Id, Runs};
@@ -46,7 +47,7 @@ pub fn all(dry_run: bool, as_json: bool) -> Result<(), Fail> {
                 forgotten.push(lost.id);
             }
             Err(error) => {
-                complain(error);
+                complain(explain(&error));
                 failed = Some(Fail::silent(FAILED));
             }
         }

@@ -6,6 +6,7 @@ mod attach;
 mod demo;
 mod doctor;
 mod each;
+mod explain;
 mod fail;
 mod following;
 mod forget;

@@ -73,10 +73,10 @@ pub fn command(mut options: RunOptions) -> Result<Command, Fail> {
     if let Some(report) = options.report {
         command = command.report(report);
     }
-    match options.group {
-        Some(group) => Ok(command.group(&group)?),
-        None => Ok(command),
-    }
+    Ok(match options.group {
+        Some(group) => command.group(group),
+        None => command,
+    })
 }
 
 fn open_report(path: &OsString) -> Result<Sink, Fail> {

@@ -1,5 +1,6 @@
 //! `stop`, `kill` and `group stop|close`: ask, show how it goes, return when proven.
 
+use crate::explain::explain;
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::forget::hint;
 use crate::print::{tell, tell_json};
@@ -87,7 +88,9 @@ fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
         Which::Ids(words) => {
             let found: Vec<_> = words.iter().map(|word| runs.find(word)).collect();
             let unknown = found.iter().any(Result::is_err);
-            let known = found.into_iter().filter_map(|found| found.map_err(complain).ok());
+            let known = found
+                .into_iter()
+                .filter_map(|found| found.map_err(|error| complain(explain(&error))).ok());
             Ok((known.collect(), unknown))
         }
     }
@@ -163,7 +166,7 @@ impl Results<'_> {
             self.elsewhere += 1;
             return;
         }
-        complain(format!("{id}: {error}"));
+        complain(format!("{id}: {}", explain(error)));
         let status = if error.may_live_on() { STUCK } else { FAILED };
         self.status = self.status.or(Some(status));
     }
@@ -181,7 +184,7 @@ fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>
     blocking::wait(async {
         let tell = |id: &Id, asked| match asked {
             Ok(()) => results.accepted(id),
-            Err(Error::Over(report)) => results.ended(&report),
+            Err(Error::Ended(report)) => results.ended(&report),
             Err(error) => results.failed(id, &error),
         };
         ask_all(runs, order, tell).await;

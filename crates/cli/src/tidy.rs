@@ -1,6 +1,7 @@
 //! `rm`, `prune`, `sweep` and the listing of groups.
 
 use crate::each::{each, failed};
+use crate::explain::explain;
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::forget::hint;
 use crate::print::{json, lines, print, tell, tell_json, width};
@@ -44,7 +45,8 @@ pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
         let runs = if pruned.removed.len() == 1 { "run" } else { "runs" };
         tell(&format!("{verb} {} {runs}\n", pruned.removed.len()));
         let runs = pruned.runs_left.iter().map(|(_, why)| why);
-        runs.chain(pruned.groups_left.iter().map(|(_, why)| why)).for_each(complain);
+        runs.chain(pruned.groups_left.iter().map(|(_, why)| why))
+            .for_each(|why| complain(explain(why)));
         if !elsewhere.is_empty() {
             complain(hint(elsewhere.len()));
         }

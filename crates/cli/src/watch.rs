@@ -1,6 +1,7 @@
 //! `wait`, `events` and `signal`.
 
 use crate::each::{each, failed};
+use crate::explain::explain;
 use crate::fail::{FAILED, Fail, complain};
 use crate::following::{Looking, until_unread};
 use crate::print::{exit, json, json_line, print, tell_json};
@@ -31,14 +32,12 @@ pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
                 status_of(&report)
             }
             // What was asked for, and not what was left of it.
-            (Err(Error::TimedOut(_)), Some(asked)) => {
-                let asked = fullstop::duration::format(asked);
-                let why = format!("run {} has not ended after {asked}", run.id());
-                return Err(Error::TimedOut(why).into());
+            (Err(Error::NotEnded { id, .. }), Some(patience)) => {
+                return Err(Error::NotEnded { id, patience }.into());
             }
             // What goes wrong with one is said, and the others are waited for.
             (Err(error), _) => {
-                complain(format!("{}: {error}", run.id()));
+                complain(format!("{}: {}", run.id(), explain(&error)));
                 error.status()
             }
         };

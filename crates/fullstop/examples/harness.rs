@@ -29,7 +29,7 @@ async fn harness(words: &[String]) -> fullstop::Result<()> {
     group.open()?;
     for turn in 1..=TURNS {
         println!("turn {turn}");
-        let run = command(words)?.name(format!("turn-{turn}")).spawn().await?;
+        let run = command(words).name(format!("turn-{turn}")).spawn().await?;
         let report = follow(&run).await?;
         println!("  {}: {}, proof {:?}", report.state.word(), report.reason(), report.proof);
     }
@@ -40,7 +40,7 @@ async fn harness(words: &[String]) -> fullstop::Result<()> {
 }
 
 /// The command asked for, or one that leaves a server behind, as agents do.
-fn command(words: &[String]) -> fullstop::Result<Command> {
+fn command(words: &[String]) -> Command {
     let command = match words {
         [] => Command::new("sh").args(["-c", "setsid sleep 60 & echo '  working'; exec sleep 60"]),
         [program, rest @ ..] => Command::new(program).args(rest),
@@ -51,7 +51,7 @@ fn command(words: &[String]) -> fullstop::Result<Command> {
 /// Waits for the end of a turn, or brings it about.
 async fn follow(run: &Run) -> fullstop::Result<Report> {
     match run.wait_for(Some(TURN)).await {
-        Err(Error::TimedOut(_)) => {
+        Err(Error::NotEnded { .. }) => {
             for process in run.processes()? {
                 println!("  {} {}", process.pid, process.command);
             }

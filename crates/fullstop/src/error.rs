@@ -1,117 +1,219 @@
 //! What can go wrong, one line each.
 
-use fullstop_cage::plain;
-use fullstop_core::id::Id;
+mod command;
 
+pub use command::{CommandError, SecretNameError};
+
+use fullstop_cage::plain;
+use fullstop_core::duration::format as time;
+use fullstop_core::id::Id;
+use fullstop_core::words::Stream;
 use fullstop_keeper::sweep::ForgetError;
-use fullstop_protocol::{LabelError, Refusal, Report, SpecError, Whereabouts};
+use fullstop_protocol::{
+    Failure, FailureCode, LabelError, Refusal, Report, SpecError, Whereabouts, Word,
+};
 use fullstop_store::{FindError, StoreError};
 use rustix::io::Errno;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Why something could not be done.
+/// Why something could not be done. Programs decide by the variant, or by [`Error::code`].
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let empty = std::env::temp_dir().join(format!("fullstop-doc-error-{}", std::process::id()));
 /// let runs = fullstop::Runs::at(&empty)?;
-/// let nobody = runs.find("no-such-run").unwrap_err();
-/// assert!(nobody.to_string().contains("no-such-run"));
+/// let missing = runs.find("no-such-run").unwrap_err();
+/// assert_eq!(missing.code(), "no-such-run");
+/// assert!(missing.to_string().contains("no-such-run"));
 /// # std::fs::remove_dir_all(&empty)?;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The state directory, or a file in it.
+    #[error(transparent)]
     Store(StoreError),
-    Find(FindError),
-    /// The command could not be run: the status a shell would give, and why.
-    Failed {
-        status: u8,
-        why: String,
-    },
-    /// Nothing may start in its group now, or it was closed since the start was asked for.
-    GroupClosed {
-        why: String,
-    },
+    /// A word names no run, or more than one.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// What was asked for a command does not go together.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The spec asks for what this version cannot do.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A label cannot be one.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// The command could not be started: a code, the status that a shell would give, and why.
+    #[error("{}", .0.message)]
+    NotStarted(Failure),
+    /// Nothing may start in this group now, or it was closed since the start was asked for.
+    #[error("{why}")]
+    GroupClosed { group: String, why: String },
     /// [`crate::init`] was not called, and no keeper executable was named.
+    #[error(
+        "call fullstop::init() first in main, or name a keeper executable: runs are kept by another \
+         process of this program"
+    )]
     NotInitialised,
-    Io {
-        what: &'static str,
-        source: io::Error,
-    },
+    /// The kernel said no.
+    #[error("cannot {what}: {}", plain(source))]
+    Io { what: &'static str, source: io::Error },
+    /// The kernel said no to something with a path.
+    #[error("cannot {what} {}: {}", path.display(), plain(source))]
+    File { what: &'static str, path: PathBuf, source: io::Error },
+    /// A secret could not be read.
+    #[error("cannot read the secret {name} from {}: {}", path.display(), plain(source))]
+    Secret { name: String, path: PathBuf, source: io::Error },
     /// The keeper would not.
+    #[error("{0}")]
     Refused(Refusal),
+    /// The keeper said what no keeper of this version says.
+    #[error("the keeper speaks strangely: {}", plain(source))]
+    Strange { source: io::Error },
     /// That generation of the run is gone: a later one is not hit by what was meant for it.
+    #[error("generation {meant} of run {id} is gone; a later one is not asked")]
     Superseded {
         id: Id,
         /// The generation that was meant.
         meant: u32,
     },
     /// The run has ended, is released or stuck: the order was not given. Its report.
-    Over(Box<Report>),
-    /// The spec asks for what this version cannot do.
-    Spec(SpecError),
-    Label(LabelError),
-    /// The run has something of whoever started it, which a restart cannot give it again.
+    #[error("run {} is {} already", .0.id, .0.state.word())]
+    Ended(Box<Report>),
+    /// It has ended or is stuck, and nothing that is left of it tells how.
+    #[error("run {id} is {state}, and nobody wrote how")]
+    Untold { id: Id, state: &'static str },
+    /// It was removed, or never began.
+    #[error("run {id} was removed")]
+    Removed { id: Id },
+    /// There is nothing to be read of it yet.
+    #[error("run {id} is being born just now")]
+    BeingBorn { id: Id },
+    /// The run has something of its caller, which a restart cannot give it again.
+    #[error("run {id} has {needed}, and cannot be started again without its caller")]
     NeedsCaller {
         id: Id,
         /// What that is.
         needed: &'static str,
     },
     /// A restart that could not succeed was not begun: the run is left as it is.
-    LeftAlone(Box<Error>),
-    /// A restart ended the run, as this report says, and could not start it again.
-    NotAgain {
+    #[error("{0}; the run is left as it is")]
+    LeftAlone(#[source] Box<Error>),
+    /// It is not proven that the run is over: it is not started again.
+    #[error("run {} is {}; it is not started again", .0.id, .0.state.word())]
+    NotProven(Box<Report>),
+    /// A restart ended the run, as this report says, and could not start it again. Its record
+    /// and logs are kept.
+    #[error(
+        "run {} is {}, and could not be started again: {why}; its record and logs are kept",
+        report.id,
+        report.state.word()
+    )]
+    NotRestarted {
         report: Box<Report>,
+        #[source]
         why: Box<Error>,
     },
+    /// It does not belong to this program, which therefore cannot let it go.
+    #[error("run {id} does not belong to this program")]
+    NotHost { id: Id },
     /// Its pids mean nothing here.
-    Elsewhere(String),
+    #[error("run {id} belongs to another machine or pid namespace; ask its keeper from there")]
+    Elsewhere { id: Id },
     /// Its keeper and guard are gone, and it belongs to another machine or pid namespace,
     /// which may be gone as well. [`crate::Run::forget`] removes its record.
-    LostElsewhere {
-        id: Id,
-        whereabouts: Whereabouts,
-    },
+    #[error("run {id} is lost: {whereabouts}; it cannot be judged from here")]
+    LostElsewhere { id: Id, whereabouts: Whereabouts },
     /// Its keeper and guard are gone, it belongs here, and a sweep could not judge it: its
     /// processes may live.
-    NotSwept {
-        id: Id,
-        why: String,
-    },
+    #[error("run {id} is lost: {why}")]
+    NotSwept { id: Id, why: String },
     /// This run may not be forgotten.
+    #[error("run {id} is not forgotten: {why}")]
     NotForgotten {
         id: Id,
+        #[source]
         why: ForgetError,
     },
     /// Neither keeper nor guard looks after it, and processes live in its cgroup, whatever is
     /// written down of it.
-    LivesOn {
-        id: Id,
-        cgroup: PathBuf,
-    },
+    #[error(
+        "run {id} is not looked after here, and processes live in its cgroup (to end them: echo 1 \
+         > {}/cgroup.kill)",
+        cgroup.display()
+    )]
+    LivesOn { id: Id, cgroup: PathBuf },
     /// It lives, and nothing by which its keeper could be asked is left. The keeper makes that
     /// anew when it is next awake.
+    #[error("{}", out_of_reach(id, *keeper))]
     OutOfReach {
         id: Id,
         /// The process that shows the title of its keeper or guard.
         keeper: Option<i32>,
     },
-    /// Not all was done in the time given.
-    TimedOut(String),
+    /// Its keeper has not answered for a second of its own time.
+    #[error("the keeper of run {id} does not answer")]
+    KeeperSilent { id: Id },
+    /// Its keeper hung, and going around it did not end the run in time.
+    #[error("run {id}: {why}")]
+    NotGoneAround { id: Id, why: String },
+    /// It was kept by an earlier fullstop, whose keepers can be asked to stop and nothing else.
+    #[error("run {id} is kept by an earlier fullstop, which can be asked to stop and nothing else")]
+    EarlierKeeper { id: Id },
+    /// It was waited for no longer than this.
+    #[error("run {id} has not ended after {}", time(*patience))]
+    NotEnded { id: Id, patience: Duration },
+    /// It was not ready in time.
+    #[error("run {id} is not ready after {}", time(*patience))]
+    NotReady { id: Id, patience: Duration },
+    /// It was over before it was ready.
+    #[error("run {id} ended before it was ready{}", because(report.as_deref()))]
+    EndedBeforeReady { id: Id, report: Option<Box<Report>> },
+    /// Nothing can be sent to it: its stdin is no pipe, and it has no terminal of its own.
+    #[error("run {id} reads nothing that is sent to it")]
+    NoInput { id: Id },
+    /// The command has not read what it was sent.
+    #[error("run {id} has not read its input for {}", time(*patience))]
+    NotRead { id: Id, patience: Duration },
+    /// Only the first part of an input has arrived.
+    #[error("{why}; {sent} of {given} bytes were sent")]
+    PartlySent {
+        sent: usize,
+        given: usize,
+        #[source]
+        why: Box<Error>,
+    },
+    /// There is no log of it, or none of this stream.
+    #[error("{}", no_log(id, *stream))]
+    NoLog { id: Id, stream: Option<Stream> },
+    /// A cursor into the log of another run.
+    #[error("run {id} was asked for the log of run {other}")]
+    OtherLog { id: Id, other: Id },
+    /// A thread that worked for this program was not brought to its end.
+    #[error("work on a thread was not brought to an end")]
+    Unfinished,
     /// Something that has no place in the state of the run.
+    #[error("{0}")]
     Unfit(String),
 }
 
-pub type Result<T> = std::result::Result<T, Error>;
+/// What a library call comes to.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { what, source }
+    }
+
+    /// fullstop itself could not start a command.
+    pub(crate) fn not_started(why: impl Into<String>) -> Error {
+        Error::NotStarted(Failure::with_code(FailureCode::Failed, why))
     }
 
     /// Whether it was ourselves, or the whole system, who had too little: descriptors or
@@ -127,119 +229,122 @@ impl Error {
         errno.is_some_and(|errno| short.contains(&errno))
     }
 
-    /// Processes may live that are to be judged here, and that nobody has proven dead: an
+    /// Whether not all was done in the time there was.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Error::KeeperSilent { .. }
+            | Error::NotGoneAround { .. }
+            | Error::NotEnded { .. }
+            | Error::NotReady { .. }
+            | Error::NotRead { .. } => true,
+            Error::PartlySent { why, .. } => why.is_timeout(),
+            _ => false,
+        }
+    }
+
+    /// Processes may live that are to be judged here, and that are not proven dead: an
     /// order to end them has the status 120.
     pub fn may_live_on(&self) -> bool {
-        matches!(
-            self,
-            Error::TimedOut(_)
-                | Error::NotSwept { .. }
-                | Error::LivesOn { .. }
-                | Error::OutOfReach { .. }
-        )
+        self.is_timeout()
+            || matches!(
+                self,
+                Error::NotSwept { .. } | Error::LivesOn { .. } | Error::OutOfReach { .. }
+            )
     }
 
     /// The exit status that says so.
     pub fn status(&self) -> u8 {
         match self {
-            Error::Failed { status, .. } => *status,
-            Error::TimedOut(_) => 124,
+            Error::NotStarted(failure) => failure.status,
             Error::LivesOn { .. } | Error::OutOfReach { .. } => 120,
-            Error::LeftAlone(why) | Error::NotAgain { why, .. } => why.status(),
+            Error::LeftAlone(why) | Error::NotRestarted { why, .. } => why.status(),
+            _ if self.is_timeout() => 124,
             _ => 125,
         }
     }
-}
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// A stable word for programs. What a keeper has refused, or could not start, has the
+    /// keeper's own word.
+    pub fn code(&self) -> &str {
         match self {
-            Error::Store(error) => error.fmt(f),
-            Error::Find(error) => error.fmt(f),
-            Error::Failed { why, .. } | Error::GroupClosed { why } => f.write_str(why),
-            Error::Refused(refusal) => refusal.fmt(f),
-            Error::Superseded { id, meant } => {
-                write!(f, "generation {meant} of run {id} is gone; a later one is not asked")
-            }
-            Error::NotInitialised => f.write_str(
-                "call fullstop::init() first in main, or name a keeper executable: \
-                 runs are kept by another process of this program",
-            ),
-            Error::Io { what, source } => write!(f, "cannot {what}: {}", plain(source)),
-            Error::Spec(error) => error.fmt(f),
-            Error::Label(error) => error.fmt(f),
-            Error::NeedsCaller { id, needed } => {
-                write!(f, "run {id} has {needed}, and cannot be started again without its caller")
-            }
-            Error::Over(report) => {
-                write!(f, "run {} is {} already", report.id, report.state.word())
-            }
-            Error::LeftAlone(why) => write!(f, "{why}; the run is left as it is"),
-            Error::NotAgain { report, why } => write!(
-                f,
-                "run {id} is {state}, and could not be started again: {why}; its record and logs \
-                 are kept, and fullstop restart {id} tries once more",
-                id = report.id,
-                state = report.state.word(),
-            ),
-            Error::Elsewhere(id) => write!(
-                f,
-                "run {id} belongs to another machine or pid namespace; ask its keeper from there"
-            ),
-            Error::LostElsewhere { id, whereabouts } => write!(
-                f,
-                "run {id} is lost: {whereabouts}; it cannot be judged from here (to forget it: \
-                 fullstop rm --forget {id})"
-            ),
-            Error::NotSwept { id, why } => write!(f, "run {id} is lost: {why}"),
-            Error::NotForgotten { id, why } => write!(f, "run {id} is not forgotten: {why}"),
-            Error::LivesOn { id, cgroup } => write!(
-                f,
-                "run {id} is not looked after here, and processes live in its cgroup (to end \
-                 them: echo 1 > {}/cgroup.kill)",
-                cgroup.display()
-            ),
-            Error::OutOfReach { id, keeper } => {
-                write!(
-                    f,
-                    "run {id} lives, and what is written down of it was removed: its keeper "
-                )?;
-                f.write_str("restores it when it is next awake")?;
-                match keeper {
-                    Some(pid) => write!(f, " (kill -TERM {pid} asks it to stop)"),
-                    None => Ok(()),
-                }
-            }
-            Error::TimedOut(what) | Error::Unfit(what) => f.write_str(what),
+            Error::Store(error) => error.code(),
+            Error::Find(error) => error.code(),
+            Error::Command(error) => error.code(),
+            Error::Spec(error) => error.code().as_str(),
+            Error::Label(_) => "invalid-label",
+            Error::NotStarted(failure) => word(&failure.code, FailureCode::as_str),
+            Error::GroupClosed { .. } => "group-closed",
+            Error::NotInitialised => "no-keeper",
+            Error::Io { .. } | Error::File { .. } => "io",
+            Error::Secret { .. } => "secret-unreadable",
+            Error::Refused(refusal) => word(&refusal.code, fullstop_protocol::RefusalCode::as_str),
+            Error::Strange { .. } => "strange-keeper",
+            Error::Superseded { .. } => "superseded",
+            Error::Ended(_) => "ended",
+            Error::Untold { .. } => "untold",
+            Error::Removed { .. } => "no-such-run",
+            Error::BeingBorn { .. } => "being-born",
+            Error::NeedsCaller { .. } => "needs-caller",
+            Error::LeftAlone(why) => why.code(),
+            Error::NotProven(_) => "not-proven",
+            Error::NotRestarted { .. } => "not-restarted",
+            Error::NotHost { .. } => "not-host",
+            Error::Elsewhere { .. } => "elsewhere",
+            Error::LostElsewhere { .. } => "lost-elsewhere",
+            Error::NotSwept { .. } => "not-swept",
+            Error::NotForgotten { .. } => "not-forgotten",
+            Error::LivesOn { .. } => "lives-on",
+            Error::OutOfReach { .. } => "out-of-reach",
+            Error::KeeperSilent { .. } => "keeper-silent",
+            Error::NotGoneAround { .. } => "not-gone-around",
+            Error::EarlierKeeper { .. } => "earlier-keeper",
+            Error::NotEnded { .. } => "not-ended",
+            Error::NotReady { .. } => "not-ready",
+            Error::EndedBeforeReady { .. } => "ended-before-ready",
+            Error::NoInput { .. } => "no-input",
+            Error::NotRead { .. } => "not-read",
+            Error::PartlySent { why, .. } => why.code(),
+            Error::NoLog { .. } => "no-log",
+            Error::OtherLog { .. } => "other-log",
+            Error::Unfinished => "unfinished",
+            Error::Unfit(_) => "unfit",
         }
     }
 }
 
-impl std::error::Error for Error {}
+fn word<T: Copy>(word: &Word<T>, known: fn(T) -> &'static str) -> &str {
+    match word {
+        Word::Known(code) => known(*code),
+        Word::Other(code) => code,
+    }
+}
+
+fn out_of_reach(id: &Id, keeper: Option<i32>) -> String {
+    let ask = keeper.map(|pid| format!(" (kill -TERM {pid} asks it to stop)")).unwrap_or_default();
+    format!(
+        "run {id} lives, and what is written down of it was removed: its keeper restores it when it \
+         is next awake{ask}"
+    )
+}
+
+fn because(report: Option<&Report>) -> String {
+    report.map(|report| format!(" ({})", report.reason())).unwrap_or_default()
+}
+
+fn no_log(id: &Id, stream: Option<Stream>) -> String {
+    match stream {
+        Some(stream) => format!("run {id} has no log of its {stream}"),
+        None => format!("run {id} has no log: its output was not captured"),
+    }
+}
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Error {
-        if error.is_group_closed() {
-            return Error::GroupClosed { why: error.to_string() };
+        match &error {
+            StoreError::GroupClosed(group) | StoreError::GroupClosedMeanwhile(group) => {
+                Error::GroupClosed { group: group.clone(), why: error.to_string() }
+            }
+            _ => Error::Store(error),
         }
-        Error::Store(error)
-    }
-}
-
-impl From<SpecError> for Error {
-    fn from(error: SpecError) -> Error {
-        Error::Spec(error)
-    }
-}
-
-impl From<LabelError> for Error {
-    fn from(error: LabelError) -> Error {
-        Error::Label(error)
-    }
-}
-
-impl From<FindError> for Error {
-    fn from(error: FindError) -> Error {
-        Error::Find(error)
     }
 }

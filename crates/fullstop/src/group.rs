@@ -21,10 +21,10 @@ use tokio::task::JoinSet;
 /// use fullstop::{Command, blocking};
 ///
 /// let command = || Command::new("sleep").arg("60").runs(&runs).group("plan/research");
-/// let run = blocking::start(command()?)?;
+/// let run = blocking::start(command())?;
 /// let report = blocking::wait(runs.group("plan")?.close())?;
 /// assert!(report.is_clean());
-/// assert!(blocking::start(command()?).is_err(), "nothing can start in it any more");
+/// assert!(blocking::start(command()).is_err(), "nothing can start in it any more");
 /// # drop(run);
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -43,7 +43,7 @@ pub struct Group {
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};
 ///
-/// blocking::start(Command::new("sleep").arg("60").runs(&runs).group("plan")?)?;
+/// blocking::start(Command::new("sleep").arg("60").runs(&runs).group("plan"))?;
 /// let report = blocking::wait(runs.group("plan")?.stop())?;
 /// assert_eq!(report.reports.len(), 1);
 /// assert!(report.is_clean() && !report.closed);

@@ -87,11 +87,7 @@ pub(crate) async fn help<T: Send + 'static>(
 ) -> Result<T> {
     let (tell, told) = oneshot::channel();
     HELPERS.add(Box::new(move || drop(tell.send(work()))));
-    told.await.map_err(|_| unfinished())
-}
-
-fn unfinished() -> Error {
-    Error::Unfit("work on a thread was not brought to an end".to_owned())
+    told.await.map_err(|_| Error::Unfinished)
 }
 
 /// A value that helpers work on. A future that is dropped while it waits for them loses
@@ -119,11 +115,11 @@ impl<T: Send + 'static> Helped<T> {
     /// The value, once all work on it is done.
     pub async fn back(&mut self) -> Result<&mut T> {
         if let Helped::Away(told) = self {
-            *self = Helped::Here(told.await.map_err(|_| unfinished())?);
+            *self = Helped::Here(told.await.map_err(|_| Error::Unfinished)?);
         }
         match self {
             Helped::Here(value) => Ok(value),
-            Helped::Away(_) => Err(unfinished()),
+            Helped::Away(_) => Err(Error::Unfinished),
         }
     }
 }

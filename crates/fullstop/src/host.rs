@@ -18,9 +18,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// fullstop itself failed.
-const FAILED: u8 = 125;
-
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 /// To be called first in `main`, while there is one thread: this program may have
@@ -77,7 +74,7 @@ impl Recruit {
     /// waits for a processor is waited for.
     pub async fn hand_over(mut self, start: Start) -> Result<Line> {
         const PATIENCE: Duration = Duration::from_secs(5);
-        let deaf = || Error::Failed { status: FAILED, why: "what was started is no keeper".into() };
+        let deaf = || Error::not_started("what was started is no keeper");
         let line = self.line.take().ok_or_else(deaf)?;
         let pid = i32::try_from(self.process.id()).ok();
         let mut silence = Silence::of(|| pid);
@@ -97,7 +94,8 @@ impl Drop for Recruit {
 }
 
 async fn tell(line: UnixStream, start: &Start) -> Result<Line> {
-    let mut text = serde_json::to_vec(start).map_err(|error| Error::Unfit(error.to_string()))?;
+    let mut text =
+        serde_json::to_vec(start).map_err(|error| Error::io("write a spec")(error.into()))?;
     text.push(b'\n');
     let mut line = Line::new(line)?;
     let written = line.write(&text).await;

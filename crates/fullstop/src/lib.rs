@@ -54,7 +54,7 @@ mod window;
 
 pub use command::{Agent, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
-pub use error::{Error, Result};
+pub use error::{CommandError, Error, Result, SecretNameError};
 pub use events::Events;
 #[doc(hidden)]
 pub use fullstop_cage::entry;

@@ -67,7 +67,7 @@ impl Link {
     pub async fn open_again(run: &Run, request: AttachRequest) -> Result<Attached> {
         loop {
             match Link::open(run, AttachRequest { owner: false, ..request }).await {
-                Err(Error::TimedOut(_)) => {}
+                Err(Error::KeeperSilent { .. }) => {}
                 done => return done,
             }
             if let Some(report) = stop::glance(run).await? {

@@ -61,8 +61,7 @@ impl Run {
         };
         logs.open_more()?;
         if logs.lanes.is_empty() {
-            let why = format!("run {} has no log: its output was not captured", self.id());
-            return Err(Error::Unfit(why));
+            return Err(Error::NoLog { id: self.id().clone(), stream: None });
         }
         Ok(logs)
     }
@@ -74,8 +73,7 @@ impl Logs {
         self.lanes.retain(|lane| lane.reader.stream() == stream);
         self.only = Some(stream);
         if self.lanes.is_empty() {
-            let why = format!("run {} has no log of its {stream}", self.run.id());
-            return Err(Error::Unfit(why));
+            return Err(Error::NoLog { id: self.run.id().clone(), stream: Some(stream) });
         }
         Ok(self)
     }
@@ -154,8 +152,8 @@ impl Logs {
     /// if that was another run.
     pub fn from(mut self, cursor: &LogCursor) -> Result<Logs> {
         if cursor.id() != self.run.id() {
-            let (id, other) = (self.run.id(), cursor.id());
-            return Err(Error::Unfit(format!("run {id} was asked for the log of run {other}")));
+            let (id, other) = (self.run.id().clone(), cursor.id().clone());
+            return Err(Error::OtherLog { id, other });
         }
         for lane in &mut self.lanes {
             lane.reader.go_to(cursor.end(lane.reader.stream()));

@@ -31,7 +31,7 @@ pub(crate) async fn offload<T: Send + 'static>(
 ) -> Result<T> {
     let (tell, told) = oneshot::channel();
     on_thread(move || drop(tell.send(work())));
-    told.await.map_err(|_| Error::Unfit("work on a thread was not brought to an end".to_owned()))
+    told.await.map_err(|_| Error::Unfinished)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::run::Run;
 use fullstop_core::words::Stream;
-use fullstop_protocol::{Report, StopReason};
+use fullstop_protocol::StopReason;
 use fullstop_store::{LogReader, Piece, Standing};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -99,8 +99,7 @@ impl Lines<'_> {
             logs.extend(log.map(|log| (log, Vec::new())));
         }
         if logs.is_empty() {
-            let why = format!("run {} has no log to look into for a line", run.id());
-            return Err(Error::Unfit(why));
+            return Err(Error::NoLog { id: run.id().clone(), stream: None });
         }
         Ok(Lines { text: text.as_bytes(), logs })
     }
@@ -154,11 +153,7 @@ impl Run {
                 return Err(ended_before(self));
             }
             if Instant::now() >= until {
-                let time = fullstop_core::duration::format(patience);
-                return Err(Error::TimedOut(format!(
-                    "run {} is not ready after {time}",
-                    self.id()
-                )));
+                return Err(Error::NotReady { id: self.id().clone(), patience });
             }
             if looked == Looked::Behind {
                 tokio::task::yield_now().await;
@@ -174,7 +169,9 @@ impl Run {
         let waited = self.wait_ready(ready, patience).await;
         match &waited {
             Ok(()) => {}
-            Err(Error::TimedOut(_)) => drop(self.stop_for(StopReason::StartTimeout, |_| ()).await?),
+            Err(Error::NotReady { .. }) => {
+                drop(self.stop_for(StopReason::StartTimeout, |_| ()).await?)
+            }
             Err(_) => drop(self.stop().await?),
         }
         waited
@@ -183,6 +180,5 @@ impl Run {
 
 fn ended_before(run: &Run) -> Error {
     let report = run.record().ok().and_then(|record| record.report);
-    let why = report.map_or_else(String::new, |report: Report| format!(" ({})", report.reason()));
-    Error::Failed { status: 125, why: format!("run {} ended before it was ready{why}", run.id()) }
+    Error::EndedBeforeReady { id: run.id().clone(), report: report.map(Box::new) }
 }

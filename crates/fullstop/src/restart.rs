@@ -6,8 +6,7 @@ use crate::host::Recruit;
 use crate::run::Run;
 use crate::secret;
 use fullstop_cage::linux::check_program;
-use fullstop_cage::plain;
-use fullstop_protocol::{Launch, Placement, Spec, Start, Stdin, Text};
+use fullstop_protocol::{Failure, Launch, Placement, Spec, Start, Stdin, Text};
 use fullstop_store::{AskedGroup, Reserve, Tag};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,10 @@ pub(crate) async fn restart(run: &Run) -> Result<Run> {
     let needs = Needs::take(run).map_err(|why| Error::LeftAlone(Box::new(why)))?;
     let report = run.stop().await?;
     if !report.is_proven() {
-        let why = format!("run {} is {}; it is not started again", run.id(), report.state.word());
-        return Err(Error::Unfit(why));
+        return Err(Error::NotProven(Box::new(report)));
     }
     let begun = needs.begin(run).await;
-    begun.map_err(|why| Error::NotAgain { report: Box::new(report), why: Box::new(why) })
+    begun.map_err(|why| Error::NotRestarted { report: Box::new(report), why: Box::new(why) })
 }
 
 /// What the next generation needs, and what could be taken of it beforehand.
@@ -70,22 +68,22 @@ impl Needs {
 fn check_place(spec: &Spec) -> Result<()> {
     let path = |text: &Text| PathBuf::from(&text.0);
     let cwd = spec.cwd.as_ref().map(path);
-    let failed = |what: &str, path: &Path, why: &io::Error| {
-        Err(Error::Unfit(format!("cannot {what} {}: {}", path.display(), plain(why))))
+    let failed = |what: &'static str, path: &Path, source: io::Error| {
+        Err(Error::File { what, path: path.to_owned(), source })
     };
     if let Some(cwd) = &cwd
         && let Err(why) = std::fs::metadata(cwd.join("."))
     {
-        return failed("enter working directory", cwd, &why);
+        return failed("enter working directory", cwd, why);
     }
     if let Stdin::File(input) = &spec.stdin {
         if secret::names_own_descriptor(input) {
             let why = io::Error::other("it is no file that can be opened again");
-            return failed("read stdin from", Path::new(&input.0), &why);
+            return failed("read stdin from", Path::new(&input.0), why);
         }
         let input = path(input);
         if let Err(why) = rustix::fs::access(&input, rustix::fs::Access::READ_OK) {
-            return failed("read stdin from", &input, &why.into());
+            return failed("read stdin from", &input, why.into());
         }
     }
     if let Some(report) = &spec.report {
@@ -94,21 +92,19 @@ fn check_place(spec: &Spec) -> Result<()> {
     let searched = spec.variable("PATH").map(|value| &*value.0);
     let program = spec.argv.first().map(|word| word.0.clone()).unwrap_or_default();
     check_program(&program, searched, cwd.as_deref())
-        .map_err(|why| Error::Failed { status: why.status(), why: why.to_string() })
+        .map_err(|why| Error::NotStarted(Failure::of_status(why.status(), why.to_string())))
 }
 
 /// Looks whether the report can be written. It is not made, or it would be empty for a run
 /// that goes on.
 fn check_report(report: &Text) -> Result<()> {
     let path = Path::new(&report.0);
-    let failed = |why: &io::Error| {
-        Error::Unfit(format!("cannot write the report {}: {}", path.display(), plain(why)))
-    };
+    let failed = |source| Error::File { what: "write the report", path: path.to_owned(), source };
     if secret::names_own_descriptor(report) {
-        return Err(failed(&io::Error::other("it is no file that can be opened again")));
+        return Err(failed(io::Error::other("it is no file that can be opened again")));
     }
     let written = if path.exists() { path } else { path.parent().unwrap_or(path) };
-    rustix::fs::access(written, rustix::fs::Access::WRITE_OK).map_err(|why| failed(&why.into()))
+    rustix::fs::access(written, rustix::fs::Access::WRITE_OK).map_err(|why| failed(why.into()))
 }
 
 #[cfg(test)]

@@ -91,8 +91,8 @@ impl Run {
         if let Some(status) = Status::of(self.runs.store(), &self.id) {
             return Ok(status);
         }
-        let what = if self.is_gone()? { "was removed" } else { "is being born just now" };
-        Err(Error::Unfit(format!("run {} {what}", self.id)))
+        let id = self.id.clone();
+        Err(if self.is_gone()? { Error::Removed { id } } else { Error::BeingBorn { id } })
     }
 
     /// Whether nothing of it is written down any more: it was removed, or never began. A
@@ -181,8 +181,7 @@ impl Run {
     /// As [`Run::wait`], but no longer than this.
     pub async fn wait_for(&self, patience: Option<Duration>) -> Result<Report> {
         let Some(patience) = patience else { return self.wait().await };
-        let time = || fullstop_core::duration::format(patience);
-        let late = |_| Error::TimedOut(format!("run {} has not ended after {}", self.id, time()));
+        let late = |_| Error::NotEnded { id: self.id.clone(), patience };
         tokio::time::timeout(patience, self.wait()).await.map_err(late)?
     }
 
@@ -195,8 +194,7 @@ impl Run {
     /// program that spawned it may say so, through the run that it was given.
     pub async fn stay(&self) -> Result<()> {
         let Some(line) = &self.line else {
-            let why = format!("run {} does not belong to this program", self.id);
-            return Err(Error::Unfit(why));
+            return Err(Error::NotHost { id: self.id.clone() });
         };
         stop::tell_own(self, line, &RequestKind::Stay).await
     }

@@ -1,7 +1,6 @@
 //! Secrets: what is in a file goes to the command on a descriptor, and nowhere else.
 
-use crate::error::{Error, Result};
-use fullstop_cage::plain;
+use crate::error::{CommandError, Error, Result, SecretNameError};
 use fullstop_core::duration;
 use fullstop_protocol::{Sealed, SecretFile, Text, wipe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A secret is a key or a certificate; more than this is data.
@@ -37,7 +36,7 @@ fn read_within(secret: &SecretFile, opened: Duration) -> Result<Sealed> {
     let nonblock = OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::RDONLY;
     let file = open(&secret.path.0, nonblock, Mode::empty()).map(File::from);
     let content = file.map_err(io::Error::from).and_then(|file| read_all(&file, opened));
-    content.map(Sealed::new).map_err(|why| unread(secret, &why))
+    content.map(Sealed::new).map_err(|why| unread(secret, why))
 }
 
 /// Reads it once more, for the next generation. What was a pipe is empty now, and what was a
@@ -46,7 +45,7 @@ pub(crate) fn read_again(secret: &SecretFile) -> Result<Sealed> {
     let is_file = std::fs::metadata(&secret.path.0).map_or(true, |found| found.is_file());
     if names_own_descriptor(&secret.path) || !is_file {
         let why = io::Error::other("it is no file that can be read again");
-        return Err(unread(secret, &why));
+        return Err(unread(secret, why));
     }
     read(secret)
 }
@@ -56,9 +55,9 @@ pub(crate) fn names_own_descriptor(path: &Text) -> bool {
     OWN_DESCRIPTORS.iter().any(|place| Path::new(&path.0).starts_with(place))
 }
 
-fn unread(secret: &SecretFile, why: &io::Error) -> Error {
-    let (name, path) = (&secret.name, Path::new(&secret.path.0).display());
-    Error::Unfit(format!("cannot read the secret {name} from {path}: {}", plain(why)))
+fn unread(secret: &SecretFile, source: io::Error) -> Error {
+    let (name, path) = (secret.name.clone(), PathBuf::from(&secret.path.0));
+    Error::Secret { name, path, source }
 }
 
 /// Into one place: what grows leaves copies behind, and those who keep the run may have
@@ -120,20 +119,20 @@ fn await_readable(file: &File, within: Duration) -> io::Result<bool> {
 }
 
 /// Whether these secrets can be told by their names, beside these variables.
-pub(crate) fn check(secrets: &[SecretFile], set: &[OsString]) -> Result<()> {
+pub(crate) fn check(secrets: &[SecretFile], set: &[OsString]) -> Result<(), CommandError> {
     for (at, SecretFile { name, .. }) in secrets.iter().enumerate() {
         let why = if !is_variable(name) {
-            "is no name of a variable"
+            SecretNameError::NoVariable
         } else if name.starts_with(OURS) {
-            "is fullstop's own variable"
+            SecretNameError::Reserved
         } else if secrets[..at].iter().any(|other| other.name == *name) {
-            "is given twice"
+            SecretNameError::Twice
         } else if set.iter().any(|key| key == OsStr::new(name)) {
-            "is set as a variable as well (--env); it can be one of them"
+            SecretNameError::IsSet
         } else {
             continue;
         };
-        return Err(Error::Unfit(format!("secret: {name:?} {why}")));
+        return Err(CommandError::SecretName { name: name.clone(), why });
     }
     Ok(())
 }

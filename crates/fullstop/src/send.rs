@@ -4,8 +4,7 @@ use crate::error::{Error, Result};
 use crate::keys::Key;
 use crate::run::Run;
 use crate::stop::{Accepted, accept};
-use fullstop_core::duration;
-use fullstop_protocol::{Refusal, RefusalCode, RequestKind, Spec, Stdin};
+use fullstop_protocol::{RefusalCode, RequestKind, Spec, Stdin};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
@@ -57,18 +56,13 @@ impl Run {
         if spec.stdin == Stdin::Pipe || spec.output.terminal().is_some() {
             return Ok(spec);
         }
-        let id = self.id();
-        Err(Error::Unfit(format!(
-            "run {id} reads nothing that is sent to it; start it with --stdin pipe or --pty"
-        )))
+        Err(Error::NoInput { id: self.id().clone() })
     }
 
     async fn give(&self, request: &RequestKind) -> Result<()> {
         match accept(self, request).await? {
             Accepted::By(..) => Ok(()),
-            Accepted::Over(_) => {
-                Err(Error::Unfit(format!("run {} has ended; it reads nothing more", self.id())))
-            }
+            Accepted::Over(report) => Err(Error::Ended(report)),
         }
     }
 }
@@ -116,34 +110,27 @@ impl<'r> Sender<'r> {
         let request = RequestKind::Input { text };
         let until = Instant::now() + self.patience;
         while let Err(error) = self.run.give(&request).await {
-            match error {
-                Error::Refused(refusal) if refusal.code == RefusalCode::InputFull => {
-                    if Instant::now() >= until {
-                        let (id, time) = (self.run.id(), duration::format(self.patience));
-                        let why = format!("run {id} has not read its input for {time}");
-                        return Err(Error::TimedOut(self.with_count(&why)));
-                    }
-                }
-                Error::Refused(refusal) => {
-                    let message = self.with_count_if_any(refusal.message);
-                    return Err(Error::Refused(Refusal { message, ..refusal }));
-                }
-                Error::Unfit(why) => return Err(Error::Unfit(self.with_count_if_any(why))),
-                other => return Err(other),
+            let is_full = matches!(&error, Error::Refused(refusal)
+                if refusal.code == RefusalCode::InputFull);
+            if !is_full {
+                return Err(self.with_count(error));
+            }
+            if Instant::now() >= until {
+                let (id, patience) = (self.run.id().clone(), self.patience);
+                return Err(self.with_count(Error::NotRead { id, patience }));
             }
             sleep(TRY_EVERY).await;
         }
         Ok(())
     }
 
-    fn with_count(&self, why: &str) -> String {
-        let Sender { sent, given, .. } = self;
-        format!("{why}; {sent} of {given} bytes were sent")
-    }
-
-    /// Whoever has sent nothing has nothing to ask about.
-    fn with_count_if_any(&self, why: String) -> String {
-        if self.sent > 0 { self.with_count(&why) } else { why }
+    /// Where nothing has arrived, there is nothing to count, unless it was not read.
+    fn with_count(&self, why: Error) -> Error {
+        let &Sender { sent, given, .. } = self;
+        if sent == 0 && !why.is_timeout() {
+            return why;
+        }
+        Error::PartlySent { sent, given, why: Box::new(why) }
     }
 }
 

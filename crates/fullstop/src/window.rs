@@ -171,7 +171,7 @@ impl Window {
 }
 
 fn strange(error: impl Into<io::Error>) -> Error {
-    Error::Unfit(format!("the keeper speaks strangely: {}", error.into()))
+    Error::Strange { source: error.into() }
 }
 
 /// The link, and a second descriptor of it by which a runtime waits.

@@ -140,6 +140,20 @@ pub enum FailureCode {
     Failed,
 }
 
+impl FailureCode {
+    /// The word itself.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailureCode::Unsupported => "unsupported",
+            FailureCode::InvalidSpec => "invalid-spec",
+            FailureCode::NotFound => "not-found",
+            FailureCode::NotExecutable => "not-executable",
+            FailureCode::GroupClosed => "group-closed",
+            FailureCode::Failed => "failed",
+        }
+    }
+}
+
 /// Why a request is not obeyed. No client decides by the message.
 ///
 /// ```
@@ -209,6 +223,25 @@ pub enum RefusalCode {
     StdinClosed,
     /// The command does not read what waits for it already. The request may be tried again.
     InputFull,
+}
+
+impl RefusalCode {
+    /// The word itself.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RefusalCode::NoHello => "no-hello",
+            RefusalCode::UnsupportedProtocol => "unsupported-protocol",
+            RefusalCode::UnknownRequest => "unknown-request",
+            RefusalCode::InvalidRequest => "invalid-request",
+            RefusalCode::Superseded => "superseded",
+            RefusalCode::NotHost => "not-host",
+            RefusalCode::NoTerminal => "no-terminal",
+            RefusalCode::TooManyWindows => "too-many-windows",
+            RefusalCode::NoStdin => "no-stdin",
+            RefusalCode::StdinClosed => "stdin-closed",
+            RefusalCode::InputFull => "input-full",
+        }
+    }
 }
 
 /// The living members of a run at one instant.

@@ -93,6 +93,22 @@ impl StoreError {
         self.os_error().is_some_and(|error| full.contains(&error.kind()))
     }
 
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StoreError::Nowhere => "no-state-directory",
+            StoreError::Foreign { .. } => "foreign-directory",
+            StoreError::Shared { .. } => "shared-directory",
+            StoreError::Io { .. } => "io",
+            StoreError::Damaged { .. } => "damaged",
+            StoreError::Strange { .. } => "strange-file",
+            StoreError::Newer { .. } => "newer",
+            StoreError::Live { .. } => "live",
+            StoreError::GroupName(_) => "invalid-group",
+            StoreError::GroupClosed(_) | StoreError::GroupClosedMeanwhile(_) => "group-closed",
+        }
+    }
+
     /// What the kernel said, if it was asked.
     pub fn os_error(&self) -> Option<&io::Error> {
         match self {
@@ -133,10 +149,9 @@ impl fmt::Display for StoreError {
             ),
             StoreError::Live { path } => write!(f, "{}: the run is live", path.display()),
             StoreError::GroupName(why) => f.write_str(why),
-            StoreError::GroupClosed(name) => write!(
-                f,
-                "group {name} is closed, nothing can start in it (fullstop group open {name})"
-            ),
+            StoreError::GroupClosed(name) => {
+                write!(f, "group {name} is closed, nothing can start in it")
+            }
             StoreError::GroupClosedMeanwhile(name) => write!(
                 f,
                 "group {name} was closed, or forgotten by a prune, after this start was asked \
@@ -146,4 +161,11 @@ impl fmt::Display for StoreError {
     }
 }
 
-impl std::error::Error for StoreError {}
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StoreError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -70,7 +70,7 @@ impl From<StoreError> for FindError {
 impl fmt::Display for FindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FindError::Nobody(word) => write!(f, "there is no run {word:?} (see fullstop ps -a)"),
+            FindError::Nobody(word) => write!(f, "there is no run {word:?}"),
             FindError::Several { word, candidates, more } => {
                 write!(f, "{word:?} may be")?;
                 for (place, (id, name)) in candidates.iter().enumerate() {
@@ -89,7 +89,26 @@ impl fmt::Display for FindError {
     }
 }
 
-impl std::error::Error for FindError {}
+impl FindError {
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            FindError::Nobody(_) => "no-such-run",
+            FindError::Several { .. } => "ambiguous",
+            FindError::Unreadable { .. } => "unreadable-name",
+            FindError::Store(error) => error.code(),
+        }
+    }
+}
+
+impl std::error::Error for FindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            FindError::Unreadable { why, .. } | FindError::Store(why) => Some(why),
+            FindError::Nobody(_) | FindError::Several { .. } => None,
+        }
+    }
+}
 
 impl Store {
     /// Where it is by default: $FULLSTOP_DIR, or below $XDG_STATE_HOME, or below

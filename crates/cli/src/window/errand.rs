@@ -34,7 +34,7 @@ impl<T: Send + 'static> Errand<T> {
         match self.result.try_recv() {
             Ok(result) => Some(result),
             Err(Empty) => None,
-            Err(Disconnected) => Some(Err(Error::Unfit("it was not brought to an end".into()))),
+            Err(Disconnected) => Some(Err(Error::Unfinished)),
         }
     }
 }

@@ -45,7 +45,7 @@ impl Glass {
         let mut opened = blocking::wait(Link::open(run, request));
         // The run is ours, and so is the window: a busy machine is waited for.
         for _ in 1..TRIES {
-            if !(request.owner && matches!(opened, Err(Error::TimedOut(_)))) {
+            if !(request.owner && matches!(opened, Err(Error::KeeperSilent { .. }))) {
                 break;
             }
             opened = blocking::wait(Link::open(run, request));

@@ -1,7 +1,7 @@
 //! From a command to a run.
 
 use super::Command;
-use crate::error::{Error, Result};
+use crate::error::{CommandError, Error, Result};
 use crate::host::Recruit;
 use crate::offload::offload;
 use crate::run::Run;
@@ -14,9 +14,6 @@ use fullstop_protocol::{
 };
 use fullstop_store::{AskedGroup, GroupName, Store, Tag};
 use std::io::{IsTerminal as _, stdin};
-
-const CLOSES_TERMINAL: &str = "this ladder writes or closes stdin, and a terminal is not ours to \
-                               close; pipe something in, or use signals";
 
 impl Command {
     /// Runs it beside this program, which it shares stdout and stderr with. It is
@@ -71,7 +68,7 @@ impl Command {
         let runs = self.runs.take();
         let mut spec = self.into_spec(Placement::Foreground)?;
         if spec.ladder.needs_stdin() && spec.stdin == Stdin::Inherit && stdin().is_terminal() {
-            return Err(Error::Unfit(CLOSES_TERMINAL.to_owned()));
+            return Err(CommandError::LadderClosesTerminal.into());
         }
         let asked = match (&spec.group, &runs) {
             (None, _) => None,
@@ -94,6 +91,10 @@ impl Command {
     fn into_spec(mut self, placement: Placement) -> Result<Spec> {
         for (key, value) in std::mem::take(&mut self.labels) {
             self.spec.labels.insert(key, value)?;
+        }
+        if let Some(group) = &mut self.spec.group {
+            let name = group.parse::<GroupName>();
+            *group = name.map_err(|why| CommandError::GroupName(why.to_string()))?.to_string();
         }
         secret::check(&self.spec.secrets, &self.set)?;
         let mut spec = self.settled(placement)?;
@@ -135,8 +136,8 @@ async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
 
 /// Hands a start to a keeper and waits until the command runs.
 pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Result<Run> {
+    let group = start.spec.group.clone();
     let mut line = recruit.hand_over(start).await?;
-    let failed = |why: &str| Error::Failed { status: 125, why: why.to_owned() };
     let reply = line.hear().await.map_err(Error::io("hear the keeper"))?;
     match reply.map(|Reply { kind, .. }| kind) {
         Some(ReplyKind::Accepted { run, generation, .. }) => {
@@ -144,12 +145,10 @@ pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Re
             Ok(Run::hosted(runs.clone(), run, generation, line))
         }
         Some(ReplyKind::Failed(failure)) if failure.code == FailureCode::GroupClosed => {
-            Err(Error::GroupClosed { why: failure.message })
+            Err(Error::GroupClosed { group: group.unwrap_or_default(), why: failure.message })
         }
-        Some(ReplyKind::Failed(failure)) => {
-            Err(Error::Failed { status: failure.status, why: failure.message })
-        }
-        Some(_) => Err(failed("the keeper answered strangely")),
-        None => Err(failed("the keeper died before the command ran")),
+        Some(ReplyKind::Failed(failure)) => Err(Error::NotStarted(failure)),
+        Some(_) => Err(Error::not_started("the keeper answered strangely")),
+        None => Err(Error::not_started("the keeper died before the command ran")),
     }
 }

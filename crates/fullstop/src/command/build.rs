@@ -1,13 +1,11 @@
 //! Whatever can be said about a command, but for its streams.
 
 use super::{Agent, Command};
-use crate::error::Result;
 use crate::runs::Runs;
 use fullstop_core::cage::CagePreference;
 use fullstop_core::ladder::Ladder;
 use fullstop_core::words::OnExit;
 use fullstop_protocol::{HostPolicy, Text};
-use fullstop_store::GroupName;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,10 +67,12 @@ impl Command {
         self
     }
 
-    /// Joins a group; it is not born if that is closed.
-    pub fn group(mut self, name: &str) -> Result<Command> {
-        self.spec.group = Some(name.parse::<GroupName>()?.to_string());
-        Ok(self)
+    /// Joins a group (`plan/research` lies inside `plan`); it is not born if that is closed. What
+    /// is no name of a group is an error when the command is begun.
+    #[must_use]
+    pub fn group(mut self, name: impl Into<String>) -> Command {
+        self.spec.group = Some(name.into());
+        self
     }
 
     /// The steps of a stop.

@@ -6,7 +6,7 @@ mod streams;
 
 pub(crate) use begin::{ask, begin_run};
 
-use crate::error::{Error, Result};
+use crate::error::{CommandError, Result};
 use crate::runs::Runs;
 use fullstop_core::ladder::Ladder;
 use fullstop_core::preset;
@@ -91,7 +91,7 @@ impl Command {
             Agent::Auto => preset::for_command(&self.spec.argv),
             Agent::Named(name) => Some(preset::by_name(name).ok_or_else(|| {
                 let known = preset::names().join(", ");
-                Error::Unfit(format!("--agent: {name:?} is not known; known: {known}"))
+                CommandError::UnknownAgent { name: name.clone(), known }
             })?),
         };
         let ladder = preset.map(|preset| preset.ladder).unwrap_or_default();

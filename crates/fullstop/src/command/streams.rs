@@ -2,7 +2,7 @@
 //! where the run stands.
 
 use super::Command;
-use crate::error::{Error, Result};
+use crate::error::{CommandError, Error, Result};
 use fullstop_cage::linux::is_inheritable;
 use fullstop_core::words::OnExit;
 use fullstop_protocol::{Drain, Fit, Output, Placement, SecretFile, Size, Spec, Stdin, Text};
@@ -118,13 +118,13 @@ impl Command {
     }
 
     /// Whether the descriptors to be kept can be.
-    pub(super) fn check_descriptors(&self) -> Result<()> {
+    pub(super) fn check_descriptors(&self) -> Result<(), CommandError> {
         for &fd in &self.spec.keep_fds {
             if fd < 3 {
-                return unfit(&format!("--keep-fd {fd}: stdin, stdout and stderr are not kept"));
+                return Err(CommandError::StandardDescriptor { fd });
             }
             if !is_inheritable(fd) {
-                return unfit(&format!("--keep-fd {fd}: it is not open, or closes on exec"));
+                return Err(CommandError::NotInheritable { fd });
             }
         }
         Ok(())
@@ -137,21 +137,16 @@ impl Command {
         self.spec.log_max = self.streams.log_max;
         self.spec.drain = self.streams.drain.unwrap_or_default();
         self.spec.ladder = self.whole_ladder()?;
-        if let Some(why) = self.misfit() {
-            return unfit(why);
-        }
-        Ok(self.spec)
+        self.misfit().map_or(Ok(self.spec), |why| Err(why.into()))
     }
 
-    fn output(&self, placement: Placement) -> Result<Output> {
+    fn output(&self, placement: Placement) -> Result<Output, CommandError> {
         let asked = &self.streams;
         if asked.fit.is_some() && asked.pty.is_none() {
-            return unfit("only a terminal of its own has a size: ask for one (--pty)");
+            return Err(CommandError::SizeWithoutTerminal);
         }
         match (asked.pty, placement) {
-            (Some(_), Placement::Foreground) => {
-                unfit("a command in this program's place cannot have a terminal of its own")
-            }
+            (Some(_), Placement::Foreground) => Err(CommandError::TerminalInPlace),
             (Some(size), _) => Ok(Output::Terminal { size, fit: asked.fit.unwrap_or_default() }),
             (None, Placement::Background) => Ok(Output::Log),
             (None, _) if asked.log => Ok(Output::Show),
@@ -162,11 +157,9 @@ impl Command {
     fn input(&self, placement: Placement) -> Result<Stdin> {
         let terminal = self.spec.output.terminal().is_some();
         match &self.streams.stdin {
-            Some(_) if terminal => {
-                unfit("a command with a terminal of its own reads from that: --pty or --stdin")
-            }
+            Some(_) if terminal => Err(CommandError::StdinAndTerminal.into()),
             Some(Stdin::Inherit) if placement != Placement::Foreground => {
-                unfit("a run that stands apart has no stdin to inherit: null, pipe, or a file")
+                Err(CommandError::NoStdinToInherit.into())
             }
             Some(Stdin::File(path)) => {
                 // The keeper opens it, and stands elsewhere.
@@ -180,60 +173,34 @@ impl Command {
     }
 
     /// Why this does not go together.
-    fn misfit(&self) -> Option<&'static str> {
+    fn misfit(&self) -> Option<CommandError> {
         let (asked, spec) = (&self.streams, &self.spec);
         let captured = spec.output.is_captured();
         let ladder_reads =
             spec.output.terminal().is_some() || matches!(spec.stdin, Stdin::Pipe | Stdin::Inherit);
         let reader_stays = matches!(spec.output, Output::Inherit | Output::Log);
         let misfits = [
-            (
-                spec.on_exit == OnExit::Release && !reader_stays,
-                "who is released loses the reader of its output: no --pty and no --log \
-                 with --on-exit release",
-            ),
+            (spec.on_exit == OnExit::Release && !reader_stays, CommandError::ReleasedFromReader),
             (
                 spec.on_exit == OnExit::Release
                     && captured
                     && (asked.log_max.is_some()
                         || asked.drain.is_some()
                         || spec.no_output_timeout.is_some()),
-                "who is to be released writes to its logs itself: no --log-max, no --drain-… and no \
-                 --no-output-timeout with --on-exit release",
+                CommandError::ReleasedWritesItself,
             ),
-            (
-                asked.log_max.is_some() && !captured,
-                "nothing is logged, so no log can be too long: --log-max goes with --log or --pty",
-            ),
-            (
-                asked.log_max.is_some_and(|most| most < LEAST_LOG),
-                "a log of less than 64KB says nothing: --log-max 64KB or more",
-            ),
-            (
-                asked.drain.is_some() && !captured,
-                "nothing is captured, so nothing is drained: --drain-quiet and --drain-max go \
-                 with --log or --pty",
-            ),
+            (asked.log_max.is_some() && !captured, CommandError::NoLogToLimit),
+            (asked.log_max.is_some_and(|most| most < LEAST_LOG), CommandError::LogTooShort),
+            (asked.drain.is_some() && !captured, CommandError::NothingToDrain),
             (
                 asked.drain.is_some_and(|drain| drain.quiet > drain.most),
-                "the drain ends before it can be quiet: --drain-quiet is longer than --drain-max",
+                CommandError::DrainTooShort,
             ),
-            (
-                spec.no_output_timeout.is_some() && !captured,
-                "output that is not captured is not seen: --no-output-timeout goes with --log \
-                 or --pty",
-            ),
-            (
-                !ladder_reads && spec.ladder.needs_stdin(),
-                "this ladder writes or closes stdin: that goes with --stdin pipe or --pty",
-            ),
+            (spec.no_output_timeout.is_some() && !captured, CommandError::OutputUnseen),
+            (!ladder_reads && spec.ladder.needs_stdin(), CommandError::LadderNeedsStdin),
         ];
         misfits.into_iter().find_map(|(misfit, why)| misfit.then_some(why))
     }
-}
-
-fn unfit<T>(why: &str) -> Result<T> {
-    Err(Error::Unfit(why.to_owned()))
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub(super) async fn go_around(
         _ => record_or_spec(run)?,
     };
     if !world::is_here(&record.world) {
-        return Err(Error::Elsewhere(run.id().to_string()));
+        return Err(Error::Elsewhere { id: run.id().clone() });
     }
     // A guard that has taken over already is the one to wait for.
     let guard = record.guard.or(record.keeper);
@@ -110,7 +110,6 @@ fn out_of_reach(run: &Run) -> Error {
 
 /// What is to be said when all of it has not helped.
 fn still_there(run: &Run, record: &Record, left: Left) -> Error {
-    let id = run.id();
     let alive = members(record).len();
     let why = match left {
         Left::Guard => {
@@ -128,7 +127,7 @@ fn still_there(run: &Run, record: &Record, left: Left) -> Error {
         }
         Left::Nobody => "it may live on: its keeper can neither be asked nor replaced".to_owned(),
     };
-    Error::TimedOut(format!("run {id}: {why}"))
+    Error::NotGoneAround { id: run.id().clone(), why }
 }
 
 /// What was done so that a silent keeper hears of a stop.
@@ -162,7 +161,7 @@ impl Woken {
 pub(super) async fn wake_keeper(run: &Run, may_signal: bool) -> Result<Woken> {
     let record = record_or_spec(run)?;
     if !world::is_here(&record.world) {
-        return Err(Error::Elsewhere(run.id().to_string()));
+        return Err(Error::Elsewhere { id: run.id().clone() });
     }
     let keeper = record.keeper.as_ref();
     if !send(keeper, Signal::CONT) {

@@ -31,7 +31,7 @@ pub(crate) enum Accepted {
 pub(crate) async fn accept_living(run: &Run, request: &RequestKind) -> Result<()> {
     match accept(run, request).await? {
         Accepted::By(..) => Ok(()),
-        Accepted::Over(report) => Err(Error::Over(report)),
+        Accepted::Over(report) => Err(Error::Ended(report)),
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn tell_own(run: &Run, line: &UnixStream, request: &RequestKind
         Some(ReplyKind::Accepted { .. }) => Ok(()),
         Some(ReplyKind::Refused(refusal)) => Err(refused(run, refusal)),
         _ => Err(match settled(run).await? {
-            Some(report) => Error::Over(Box::new(report)),
+            Some(report) => Error::Ended(Box::new(report)),
             None => silent(run),
         }),
     }
@@ -53,7 +53,7 @@ pub(crate) async fn tell_own(run: &Run, line: &UnixStream, request: &RequestKind
 
 /// The keeper has been silent for a second of its own time, or for longer than we wait.
 pub(super) fn silent(run: &Run) -> Error {
-    Error::TimedOut(format!("the keeper of run {} does not answer", run.id()))
+    Error::KeeperSilent { id: run.id().clone() }
 }
 
 /// Gives an order; returns when it was accepted. A keeper that is silent for a second
@@ -97,10 +97,7 @@ fn check_version(run: &Run, request: &RequestKind) -> Result<()> {
     if is_end || !is_earlier() {
         return Ok(());
     }
-    let id = run.id();
-    Err(Error::Unfit(format!(
-        "run {id} is kept by an earlier fullstop, which can be asked to stop and nothing else"
-    )))
+    Err(Error::EarlierKeeper { id: run.id().clone() })
 }
 
 /// A request that the keeper has refused.

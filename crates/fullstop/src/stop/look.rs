@@ -42,7 +42,7 @@ fn look_at_files(run: &Run) -> Result<Option<Look>> {
         Standing::Over if !run.runs().store().list_lost(run.id()).unwrap_or(false) => {
             run.check_cgroup()?;
             let mut record = own_record(run)?;
-            let none = || Error::Unfit(format!("run {} is over, and nobody wrote how", run.id()));
+            let none = || Error::Untold { id: run.id().clone(), state: "over" };
             let report = record.report.take().ok_or_else(none)?;
             Ok(Some(Look::Settled(Box::new(Settled { report, record: Some(record) }))))
         }

@@ -94,12 +94,12 @@ pub(crate) async fn order(
                 deadline(run, &state)
             }
             // One that hangs again, or still, when its ladder is over has had its time.
-            Err(Error::TimedOut(_))
+            Err(Error::KeeperSilent { .. })
                 if is_kill(&request) || was_continued && Instant::now() >= begun + ladder(run) =>
             {
                 return go_around(run, last_deadline(run, begun, &request), &mut tell).await;
             }
-            Err(Error::TimedOut(_)) => {
+            Err(Error::KeeperSilent { .. }) => {
                 // One signal is one order: a second would mean more.
                 let woken = wake_keeper(run, !was_continued).await?;
                 was_continued = true;
@@ -136,7 +136,7 @@ async fn try_again(run: &Run) -> Result<Report> {
     if let Ok(ended) = timeout(TRIED_AGAIN, wait(run)).await {
         return ended;
     }
-    let untold = || Error::Unfit(format!("run {} is stuck, and nothing tells why", run.id()));
+    let untold = || Error::Untold { id: run.id().clone(), state: "stuck" };
     glance(run).await?.ok_or_else(untold)
 }
 
@@ -154,7 +154,7 @@ fn once_more(request: RequestKind) -> RequestKind {
 async fn wait_out(run: &Run, request: &RequestKind, until: Instant) -> Result<Accepted> {
     while Instant::now() < until {
         match timeout_at(until, accept(run, request)).await {
-            Ok(Err(Error::TimedOut(_))) => {}
+            Ok(Err(Error::KeeperSilent { .. })) => {}
             Ok(done) => return done,
             Err(_) => break,
         }

@@ -81,12 +81,12 @@ pub enum ForgetError {
 impl fmt::Display for ForgetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ForgetError::Live => f.write_str("its keeper or its guard lives (fullstop stop)"),
-            ForgetError::Over => f.write_str("it is over (fullstop rm)"),
+            ForgetError::Live => f.write_str("its keeper or its guard lives"),
+            ForgetError::Over => f.write_str("it is over"),
             ForgetError::Judgeable(Whereabouts::Unseen) => {
                 f.write_str("without /proc it cannot be told whether it belongs here")
             }
-            ForgetError::Judgeable(_) => f.write_str("it can be judged from here (fullstop sweep)"),
+            ForgetError::Judgeable(_) => f.write_str("it can be judged from here"),
             ForgetError::Populated(path) => {
                 write!(f, "processes live in its cgroup {}", path.display())
             }

@@ -54,30 +54,31 @@ fn what_does_not_go_together_gets_one_line() {
     let closes = || command().ladder(ladder("close-stdin:1s,kill"));
     let second = Duration::from_secs(1);
     let table = [
-        (command().pty(SIZE), Front, "terminal of its own"),
-        (command().pty(SIZE).stdin(Stdin::Pipe), Back, "reads from that"),
-        (command().pty(SIZE).stdin(Stdin::Null), Aside, "reads from that"),
-        (command().fit(Fit::Fixed), Back, "--pty"),
-        (command().stdin(Stdin::Inherit), Back, "no stdin to inherit"),
-        (command().stdin(Stdin::Inherit), Aside, "no stdin to inherit"),
-        (command().pty(SIZE).on_exit(OnExit::Release), Back, "--on-exit release"),
-        (command().log(true).on_exit(OnExit::Release), Front, "--on-exit release"),
-        (command().log_max(1 << 20).on_exit(OnExit::Release), Back, "to its logs itself"),
-        (command().drain(second, second).on_exit(OnExit::Release), Back, "to its logs itself"),
-        (command().no_output_timeout(second).on_exit(OnExit::Release), Back, "to its logs itself"),
-        (command().log_max(1 << 20), Front, "--log-max"),
-        (command().log_max((64 << 10) - 1), Back, "64KB"),
-        (command().drain(second, second), Front, "nothing is drained"),
-        (command().drain(second * 2, second), Back, "longer than --drain-max"),
-        (command().no_output_timeout(second), Front, "--no-output-timeout"),
-        (closes(), Back, "--stdin pipe"),
-        (closes().stdin(Stdin::Null), Front, "--stdin pipe"),
-        (closes().stdin(Stdin::File("x".into())), Back, "--stdin pipe"),
+        (command().pty(SIZE), Front, CommandError::TerminalInPlace),
+        (command().pty(SIZE).stdin(Stdin::Pipe), Back, CommandError::StdinAndTerminal),
+        (command().pty(SIZE).stdin(Stdin::Null), Aside, CommandError::StdinAndTerminal),
+        (command().fit(Fit::Fixed), Back, CommandError::SizeWithoutTerminal),
+        (command().stdin(Stdin::Inherit), Back, CommandError::NoStdinToInherit),
+        (command().stdin(Stdin::Inherit), Aside, CommandError::NoStdinToInherit),
+        (command().pty(SIZE).on_exit(OnExit::Release), Back, CommandError::ReleasedFromReader),
+        (command().log(true).on_exit(OnExit::Release), Front, CommandError::ReleasedFromReader),
+        (command().log_max(1 << 20).on_exit(OnExit::Release), Back, CommandError::ReleasedWritesItself),
+        (command().drain(second, second).on_exit(OnExit::Release), Back, CommandError::ReleasedWritesItself),
+        (command().no_output_timeout(second).on_exit(OnExit::Release), Back, CommandError::ReleasedWritesItself),
+        (command().log_max(1 << 20), Front, CommandError::NoLogToLimit),
+        (command().log_max((64 << 10) - 1), Back, CommandError::LogTooShort),
+        (command().drain(second, second), Front, CommandError::NothingToDrain),
+        (command().drain(second * 2, second), Back, CommandError::DrainTooShort),
+        (command().no_output_timeout(second), Front, CommandError::OutputUnseen),
+        (closes(), Back, CommandError::LadderNeedsStdin),
+        (closes().stdin(Stdin::Null), Front, CommandError::LadderNeedsStdin),
+        (closes().stdin(Stdin::File("x".into())), Back, CommandError::LadderNeedsStdin),
     ];
-    for (command, placement, part) in table {
+    for (command, placement, expected) in table {
         let asked = format!("{command:?}");
-        let why = command.settled(placement).expect_err(&asked).to_string();
-        assert!(why.contains(part) && !why.contains('\n'), "{part}: {why}");
+        let why = command.settled(placement).expect_err(&asked);
+        assert!(!why.to_string().contains('\n'), "{why}");
+        assert!(matches!(&why, Error::Command(why) if *why == expected), "{expected}: {why}");
     }
 }
 
