@@ -49,7 +49,7 @@ fn show(runs: &Runs) -> Result<(), Fail> {
 
 fn wait_until_up(run: &Run) -> Result<(), Fail> {
     let until = Instant::now() + PATIENCE;
-    while run.output()?.0.lines().count() < UP {
+    while run.output()?.0.split(|&byte| byte == b'\n').count() <= UP {
         if Instant::now() > until {
             return Err("the demo's agent did not come up".into());
         }

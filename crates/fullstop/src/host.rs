@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::line::Line;
 use crate::readable::readable;
 use crate::stop::Silence;
+use crate::unanswered::Unanswered;
 use fullstop_cage::linux::PinnedProcess;
 use fullstop_keeper::{commission, name};
 use fullstop_protocol::{Start, wipe};
@@ -72,7 +73,7 @@ impl Recruit {
     ///
     /// A process that does not exit, though it has had the time, is no keeper; one that
     /// waits for a processor is waited for.
-    pub async fn hand_over(mut self, start: Start) -> Result<Line> {
+    pub async fn hand_over(mut self, start: Start) -> Result<Unanswered> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deaf = || Error::not_started("what was started is no keeper");
         let line = self.line.take().ok_or_else(deaf)?;
@@ -93,7 +94,7 @@ impl Drop for Recruit {
     }
 }
 
-async fn tell(line: UnixStream, start: &Start) -> Result<Line> {
+async fn tell(line: UnixStream, start: &Start) -> Result<Unanswered> {
     let mut text =
         serde_json::to_vec(start).map_err(|error| Error::io("write a spec")(error.into()))?;
     text.push(b'\n');
@@ -102,7 +103,7 @@ async fn tell(line: UnixStream, start: &Start) -> Result<Line> {
     // There may be secrets in it.
     wipe(&mut text);
     written.map_err(Error::io("tell the keeper what to run"))?;
-    Ok(line)
+    Ok(Unanswered::new(line))
 }
 
 /// Waits for a child of ours to exit.

@@ -47,12 +47,13 @@ mod shared;
 mod status;
 mod stop;
 mod tail;
+mod unanswered;
 mod unlisted;
 mod watch;
 mod watcher;
 mod window;
 
-pub use command::{Agent, Command};
+pub use command::{Agent, CapturedOutput, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{CommandError, Error, Result, SecretNameError};
 pub use events::Events;

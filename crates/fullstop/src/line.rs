@@ -6,6 +6,7 @@ use fullstop_core::id::Id;
 use fullstop_keeper::sweep::shows_title_of_keeper;
 use fullstop_protocol::{Hello, RECORD_VERSION, Record, Reply, ReplyKind, Request, RequestKind};
 use fullstop_store::{Store, StoreError, world};
+use rustix::net::{SendFlags, send};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt, BufReader};
@@ -82,6 +83,16 @@ impl Line {
                 Some(Reply { id, kind }) if id == self.asked || id == 0 => return Ok(Some(kind)),
                 Some(_) => {}
             }
+        }
+    }
+
+    /// Says this if it can be said without waiting, for there will be no other time.
+    pub fn say_last(&self, kind: RequestKind) {
+        let request = Request { id: self.asked + 1, generation: None, by: None, kind };
+        let mut text = Vec::new();
+        if add_line(&mut text, &request).is_ok() {
+            // A keeper that is gone, or has not read what it was told before, is not waited for.
+            let _ = send(self.stream.get_ref(), &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
     }
 

@@ -113,11 +113,11 @@ impl Run {
 
     /// What it has written so far, stdout and stderr, if that was captured. A terminal
     /// knows no difference: all it has shown is in the first.
-    pub fn output(&self) -> Result<(String, String)> {
+    pub fn output(&self) -> Result<(Vec<u8>, Vec<u8>)> {
         let read = |stream| self.runs.store().output(&self.id, stream);
         match read(Stream::Tty) {
             Err(error) if error.is_missing() => Ok((read(Stream::Out)?, read(Stream::Err)?)),
-            other => Ok((other?, String::new())),
+            other => Ok((other?, Vec::new())),
         }
     }
 

@@ -1,5 +1,6 @@
 //! All runs of one user.
 
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::host::own_executable;
@@ -10,6 +11,7 @@ use fullstop_keeper::sweep::{self, Elsewhere, Mode, Swept};
 use fullstop_protocol::{Event, Whereabouts};
 use fullstop_store::{GroupName, Standing, Store, StoreError};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +58,11 @@ impl Runs {
 
     pub(crate) fn keeper(&self) -> Result<PathBuf> {
         self.keeper.clone().map_or_else(own_executable, Ok)
+    }
+
+    /// A command whose run is written down here.
+    pub fn command(&self, program: impl Into<OsString>) -> Command {
+        Command::new(program).runs(self)
     }
 
     pub fn path(&self) -> &Path {

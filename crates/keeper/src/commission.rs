@@ -83,7 +83,9 @@ fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
         }
     }
     line.truncate(length);
-    Ok(())
+    // Behind the start comes nothing but an order to stop what has not begun.
+    let taken_back = line[..length - 1].contains(&b'\n');
+    if taken_back { Err("the host has taken it back".to_owned()) } else { Ok(()) }
 }
 
 /// Returns in the process that was started; the guard is its child.

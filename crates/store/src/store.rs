@@ -334,7 +334,7 @@ impl Store {
     }
 
     /// All that there is of one of its streams; an error, if there is no log of it.
-    pub fn output(&self, id: &Id, stream: Stream) -> Result<String> {
+    pub fn output(&self, id: &Id, stream: Stream) -> Result<Vec<u8>> {
         let Some(mut log) = self.log(id, stream)? else {
             let path = self.run_path(id).join(format!("{stream}.log"));
             return Err(StoreError::io("open", &path, Errno::NOENT));
@@ -345,7 +345,7 @@ impl Store {
                 text.extend(bytes);
             }
         }
-        Ok(String::from_utf8_lossy(&text).into_owned())
+        Ok(text)
     }
 
     /// Where its keeper listens; the directory is to be held while connecting.

@@ -2,6 +2,7 @@
 
 use super::Command;
 use crate::error::{CommandError, Error, Result};
+use crate::helpers::help;
 use crate::host::Recruit;
 use crate::offload::offload;
 use crate::run::Run;
@@ -14,6 +15,7 @@ use fullstop_protocol::{
 };
 use fullstop_store::{AskedGroup, GroupName, Store, Tag};
 use std::io::{IsTerminal as _, stdin};
+use std::path::PathBuf;
 
 impl Command {
     /// Runs it beside this program, which it shares stdout and stderr with. It is
@@ -36,30 +38,12 @@ impl Command {
         self.begin(Placement::Window).await
     }
 
-    async fn begin(mut self, placement: Placement) -> Result<Run> {
-        let mut runs = self.runs.take().map_or_else(Runs::open, Ok)?;
-        if let Some(keeper) = &self.keeper {
-            runs = runs.with_keeper(keeper);
-        }
-        // Before anything is begun.
-        runs.keeper()?;
-        self.check_descriptors()?;
-        let mut spec = self.into_spec(placement)?;
-        // Kept until it is born.
-        let asked = ask(&spec, runs.store())?;
-        let secrets = read_secrets(&spec).await?;
-        spec.hide_secret_names();
-        let host =
-            fullstop_cage::linux::identify(own_pid()).map(|process| Host { app: None, process });
-        let launch = Launch {
-            host,
-            state_dir: Some(Text(runs.path().as_os_str().to_owned())),
-            group_generations: asked.as_ref().map(|asked| asked.generations.clone()),
-            secrets,
-            ..Launch::new(fresh_id(), placement)
-        };
-        let recruit = Recruit::spawn(&runs.keeper()?, &Tag::new(&launch.id, runs.path()))?;
-        begin_run(&runs, recruit, Start { spec, launch }).await
+    async fn begin(self, placement: Placement) -> Result<Run> {
+        let asked = help(move || Asked::of(self, placement)).await??;
+        let secrets = read_secrets(&asked.spec).await?;
+        let (runs, recruit, start, _group) = help(move || asked.recruit(secrets)).await??;
+        // The group is held until it is born.
+        begin_run(&runs, recruit, start).await
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.
@@ -110,6 +94,46 @@ impl Command {
     }
 }
 
+/// A run that was asked for, and that nothing was begun of.
+struct Asked {
+    runs: Runs,
+    keeper: PathBuf,
+    spec: Spec,
+    group: Option<AskedGroup>,
+    placement: Placement,
+}
+
+impl Asked {
+    fn of(mut command: Command, placement: Placement) -> Result<Asked> {
+        let mut runs = command.runs.take().map_or_else(Runs::open, Ok)?;
+        if let Some(keeper) = &command.keeper {
+            runs = runs.with_keeper(keeper);
+        }
+        let keeper = runs.keeper()?;
+        command.check_descriptors()?;
+        let mut spec = command.into_spec(placement)?;
+        let group = ask(&spec, runs.store())?;
+        spec.hide_secret_names();
+        Ok(Asked { runs, keeper, spec, group, placement })
+    }
+
+    /// Starts the process that is to be the guard.
+    fn recruit(self, secrets: Vec<Sealed>) -> Result<(Runs, Recruit, Start, Option<AskedGroup>)> {
+        let Asked { runs, keeper, spec, group, placement } = self;
+        let host =
+            fullstop_cage::linux::identify(own_pid()).map(|process| Host { app: None, process });
+        let launch = Launch {
+            host,
+            state_dir: Some(Text(runs.path().as_os_str().to_owned())),
+            group_generations: group.as_ref().map(|asked| asked.generations.clone()),
+            secrets,
+            ..Launch::new(fresh_id(), placement)
+        };
+        let recruit = Recruit::spawn(&keeper, &Tag::new(&launch.id, runs.path()))?;
+        Ok((runs, recruit, Start { spec, launch }, group))
+    }
+}
+
 fn absolute(path: &Text) -> std::io::Result<Text> {
     std::path::absolute(&path.0).map(|path| Text(path.into_os_string()))
 }
@@ -137,8 +161,7 @@ async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
 /// Hands a start to a keeper and waits until the command runs.
 pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Result<Run> {
     let group = start.spec.group.clone();
-    let mut line = recruit.hand_over(start).await?;
-    let reply = line.hear().await.map_err(Error::io("hear the keeper"))?;
+    let (reply, line) = recruit.hand_over(start).await?.answer().await?;
     match reply.map(|Reply { kind, .. }| kind) {
         Some(ReplyKind::Accepted { run, generation, .. }) => {
             let line = line.into_std().map_err(Error::io("hold the line"))?;

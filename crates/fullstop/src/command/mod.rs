@@ -2,9 +2,11 @@
 
 mod begin;
 mod build;
+mod captured;
 mod streams;
 
 pub(crate) use begin::{ask, begin_run};
+pub use captured::CapturedOutput;
 
 use crate::error::{CommandError, Result};
 use crate::runs::Runs;
@@ -17,6 +19,12 @@ use std::time::Duration;
 use streams::Asked;
 
 /// A command to be run so that stopping it stops everything it starts.
+///
+/// | begun by | its output | when this program ends, or lets go of it | returns |
+/// |---|---|---|---|
+/// | [`spawn`](Command::spawn) | this program's own, or [captured](Command::capture) | it is stopped | once it runs |
+/// | [`start`](Command::start) | in its logs | it lives on | once it runs |
+/// | [`output`](Command::output) | in its logs, and returned | it is stopped | once it is over |
 ///
 /// ```standalone_crate
 /// # fullstop::init();

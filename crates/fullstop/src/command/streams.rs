@@ -18,6 +18,7 @@ const LEAST_LOG: u64 = 64 << 10;
 pub(super) struct Asked {
     stdin: Option<Stdin>,
     log: bool,
+    capture: bool,
     pty: Option<Size>,
     fit: Option<Fit>,
     log_max: Option<u64>,
@@ -45,6 +46,14 @@ impl Command {
     #[must_use]
     pub fn log(mut self, log: bool) -> Command {
         self.streams.log = log;
+        self
+    }
+
+    /// Writes its output to the run's logs, and shows it nowhere. It is read by
+    /// [`Run::logs`](crate::Run::logs), while it is written or later.
+    #[must_use]
+    pub fn capture(mut self) -> Command {
+        self.streams.capture = true;
         self
     }
 
@@ -132,15 +141,15 @@ impl Command {
 
     /// The spec with the streams as they come to in this placement, or why they do not.
     pub(super) fn settled(mut self, placement: Placement) -> Result<Spec> {
-        self.spec.output = self.output(placement)?;
-        self.spec.stdin = self.input(placement)?;
+        self.spec.output = self.output_in(placement)?;
+        self.spec.stdin = self.stdin_in(placement)?;
         self.spec.log_max = self.streams.log_max;
         self.spec.drain = self.streams.drain.unwrap_or_default();
         self.spec.ladder = self.whole_ladder()?;
         self.misfit().map_or(Ok(self.spec), |why| Err(why.into()))
     }
 
-    fn output(&self, placement: Placement) -> Result<Output, CommandError> {
+    fn output_in(&self, placement: Placement) -> Result<Output, CommandError> {
         let asked = &self.streams;
         if asked.fit.is_some() && asked.pty.is_none() {
             return Err(CommandError::SizeWithoutTerminal);
@@ -149,12 +158,13 @@ impl Command {
             (Some(_), Placement::Foreground) => Err(CommandError::TerminalInPlace),
             (Some(size), _) => Ok(Output::Terminal { size, fit: asked.fit.unwrap_or_default() }),
             (None, Placement::Background) => Ok(Output::Log),
+            (None, _) if asked.capture => Ok(Output::Log),
             (None, _) if asked.log => Ok(Output::Show),
             (None, _) => Ok(Output::Inherit),
         }
     }
 
-    fn input(&self, placement: Placement) -> Result<Stdin> {
+    fn stdin_in(&self, placement: Placement) -> Result<Stdin> {
         let terminal = self.spec.output.terminal().is_some();
         match &self.streams.stdin {
             Some(_) if terminal => Err(CommandError::StdinAndTerminal.into()),
