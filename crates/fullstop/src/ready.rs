@@ -170,7 +170,7 @@ impl Run {
         match &waited {
             Ok(()) => {}
             Err(Error::NotReady { .. }) => {
-                drop(self.stop_for(StopReason::StartTimeout, |_| ()).await?)
+                drop(self.stop_for(StopReason::StartTimeout, |_| ()).await?);
             }
             Err(_) => drop(self.stop().await?),
         }

@@ -12,7 +12,7 @@ const ROUNDS: u32 = 100;
 /// A start is polled about so often until it is answered.
 const MOST_POLLS: u32 = 7;
 /// Longer than anything that is meant to happen at once takes on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 fn main() -> Result<(), Box<dyn Error>> {
     fullstop::init();

@@ -53,7 +53,7 @@ fn what_does_not_go_together_gets_one_line() {
     use Placement::{Background as Back, Beside as Aside, Foreground as Front};
     let closes = || command().ladder(ladder("close-stdin:1s,kill"));
     let second = Duration::from_secs(1);
-    let table = [
+    let table = vec![
         (command().pty(SIZE), Front, CommandError::TerminalInPlace),
         (command().pty(SIZE).stdin(Stdin::Pipe), Back, CommandError::StdinAndTerminal),
         (command().pty(SIZE).stdin(Stdin::Null), Aside, CommandError::StdinAndTerminal),
