@@ -23,7 +23,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
         options.log = true;
     }
     let (report, loudness) = (options.report.take(), options.loudness);
-    let command = command(options)?;
+    let command = command(options);
     let report = report.as_ref().map(open_report).transpose()?;
     Ok(command.run_here(report, loudness)?)
 }
@@ -33,7 +33,7 @@ fn on_terminal() -> bool {
 }
 
 /// The command as the options ask for it.
-pub fn command(mut options: RunOptions) -> Result<Command, Fail> {
+pub fn command(mut options: RunOptions) -> Command {
     let mut words = std::mem::take(&mut options.command).into_iter();
     let mut command = Command::new(words.next().unwrap_or_default()).args(words);
     if options.clear_env {
@@ -73,10 +73,10 @@ pub fn command(mut options: RunOptions) -> Result<Command, Fail> {
     if let Some(report) = options.report {
         command = command.report(report);
     }
-    Ok(match options.group {
+    match options.group {
         Some(group) => command.group(group),
         None => command,
-    })
+    }
 }
 
 fn open_report(path: &OsString) -> Result<Sink, Fail> {

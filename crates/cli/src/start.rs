@@ -17,7 +17,7 @@ pub fn start(options: StartOptions) -> Result<(), Fail> {
     if let Some(report) = run_options.report.take() {
         run_options.report = Some(std::path::absolute(report)?.into());
     }
-    let command = options.keep_fds.into_iter().fold(command(run_options)?, Command::keep_fd);
+    let command = options.keep_fds.into_iter().fold(command(run_options), Command::keep_fd);
     let run = blocking::wait(async {
         let run = command.start().await?;
         if let Some(WaitReady { ready, timeout }) = &options.wait_ready {

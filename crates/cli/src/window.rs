@@ -44,7 +44,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     if let Some(report) = options.report.take() {
         options.report = Some(std::path::absolute(report)?.into());
     }
-    let run = blocking::wait(command(options)?.start_for_window())?;
+    let run = blocking::wait(command(options).start_for_window())?;
     let mut window = Window::open(&run, Role::Owner, &keys)?;
     window.watch_host(host);
     match window.stay()? {
