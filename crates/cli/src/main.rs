@@ -33,7 +33,6 @@ use std::process::exit;
 fullstop::entry!(start);
 
 fn start() {
-    fullstop::init();
     let call = args::parse();
     if let Ok(Call::Run(_) | Call::Start(_)) = call {
         // What follows `run` or `start` is the command's, and is to be found there alone.

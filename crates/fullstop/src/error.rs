@@ -55,12 +55,14 @@ pub enum Error {
     /// Nothing may start in this group now, or it was closed since the start was asked for.
     #[error("{why}")]
     GroupClosed { group: String, why: String },
-    /// [`crate::init`] was not called, and no keeper executable was named.
+    /// A run is kept by another process. This program cannot be started anew as one, since it
+    /// has loaded this library later, is setuid, or was started by naming the dynamic linker;
+    /// no keeper executable was named ([`crate::Runs::with_keeper`]), and PATH names none.
     #[error(
-        "call fullstop::init() first in main, or name a keeper executable: runs are kept by another \
-         process of this program"
+        "this program cannot keep runs itself, and there is no fullstop in PATH: install it, or \
+         name a keeper executable"
     )]
-    NotInitialised,
+    NoKeeper,
     /// The kernel said no.
     #[error("cannot {what}: {}", plain(source))]
     Io { what: &'static str, source: io::Error },
@@ -274,7 +276,7 @@ impl Error {
             Error::Label(_) => "invalid-label",
             Error::NotStarted(failure) => word(&failure.code, FailureCode::as_str),
             Error::GroupClosed { .. } => "group-closed",
-            Error::NotInitialised => "no-keeper",
+            Error::NoKeeper => "no-keeper",
             Error::Io { .. } | Error::File { .. } => "io",
             Error::Secret { .. } => "secret-unreadable",
             Error::Refused(refusal) => word(&refusal.code, fullstop_protocol::RefusalCode::as_str),

@@ -3,8 +3,6 @@
 //!
 //! ```no_run
 //! # async fn example() -> fullstop::Result<()> {
-//! fullstop::init(); // first in main: this program may be started anew as a keeper
-//!
 //! let run = fullstop::Command::new("claude").name("research").spawn().await?;
 //! let report = run.stop().await?;
 //! println!("{}, proof: {:?}", report.state.word(), report.proof);

@@ -3,7 +3,7 @@
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::host::own_executable;
+use crate::host::default_keeper;
 use crate::run::Run;
 use crate::status::{Status, Usage};
 use fullstop_core::id::Id;
@@ -49,7 +49,7 @@ impl Runs {
     }
 
     /// The executable to be the keeper of runs that are begun here: a `fullstop`
-    /// binary, or any program that calls [`crate::init`].
+    /// binary, or any program that links this library.
     #[must_use]
     pub fn with_keeper(mut self, executable: &Path) -> Runs {
         self.keeper = Some(executable.to_owned());
@@ -57,7 +57,7 @@ impl Runs {
     }
 
     pub(crate) fn keeper(&self) -> Result<PathBuf> {
-        self.keeper.clone().map_or_else(own_executable, Ok)
+        self.keeper.clone().map_or_else(default_keeper, Ok)
     }
 
     /// A command whose run is written down here.

@@ -1,5 +1,6 @@
 //! Linux: a subreaper always, a cgroup where one can be had, pidfds for signals.
 
+mod before_main;
 mod birth;
 mod cage;
 mod cgroup;
@@ -35,6 +36,7 @@ mod title;
 mod view;
 mod wait;
 
+pub use before_main::{BeforeMain, has_threads, is_executed_as, is_privileged, is_socket};
 pub use cage::{Blueprint, LinuxCage};
 pub use clock::now;
 pub use descriptors::{
