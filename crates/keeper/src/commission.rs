@@ -147,7 +147,7 @@ fn kept_descriptors(spec: &Spec) -> Vec<RawFd> {
     kept
 }
 
-fn assignment(Start { spec, launch }: Start) -> Result<Assignment, String> {
+fn assignment(Start { spec, launch, .. }: Start) -> Result<Assignment, String> {
     let open = |path: &Text| {
         let path = Path::new(&path.0);
         let why = |error| format!("cannot write the report {}: {}", path.display(), plain(&error));

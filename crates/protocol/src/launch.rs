@@ -1,5 +1,6 @@
 //! The launch: what holds for one start of a run only.
 
+use crate::request::PROTOCOL_VERSION;
 use crate::sealed::Sealed;
 use crate::spec::{Spec, SpecError, read_strictly};
 use crate::text::Text;
@@ -79,14 +80,39 @@ pub struct GroupGenerations(pub Vec<String>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Start {
+    /// The version of the wire that the host speaks. The keeper may be an executable of
+    /// another version.
+    #[serde(default = "protocol")]
+    pub protocol: u32,
     pub spec: Spec,
     pub launch: Launch,
 }
 
+/// That of a host which does not tell: the first that had a start like this.
+fn protocol() -> u32 {
+    2
+}
+
 impl Start {
+    /// A start by the wire of this version.
+    pub fn new(spec: Spec, launch: Launch) -> Start {
+        Start { protocol: PROTOCOL_VERSION, spec, launch }
+    }
+
     /// Reads a start; in its spec no unknown field is allowed, as in [`Spec::from_json`].
     pub fn from_json(json: &[u8]) -> Result<Start, SpecError> {
-        read_strictly(json, "spec.")
+        /// What stands in the start of any version.
+        #[derive(Deserialize)]
+        struct Version {
+            #[serde(default = "protocol")]
+            protocol: u32,
+        }
+        match serde_json::from_slice(json) {
+            Ok(Version { protocol }) if protocol != PROTOCOL_VERSION => {
+                Err(SpecError::UnsupportedProtocol { theirs: protocol })
+            }
+            _ => read_strictly(json, "spec."),
+        }
     }
 
     /// Whether this can be started, by this version, as it was meant.

@@ -130,6 +130,8 @@ pub enum FailureCode {
     /// The spec asks for what this version does not know, or cannot do yet.
     Unsupported,
     InvalidSpec,
+    /// The keeper's executable is of another version than the host.
+    UnsupportedProtocol,
     /// There is no such program.
     NotFound,
     /// There is, and it cannot be executed.
@@ -146,6 +148,7 @@ impl FailureCode {
         match self {
             FailureCode::Unsupported => "unsupported",
             FailureCode::InvalidSpec => "invalid-spec",
+            FailureCode::UnsupportedProtocol => "unsupported-protocol",
             FailureCode::NotFound => "not-found",
             FailureCode::NotExecutable => "not-executable",
             FailureCode::GroupClosed => "group-closed",

@@ -130,7 +130,7 @@ impl Asked {
             ..Launch::new(fresh_id(), placement)
         };
         let recruit = Recruit::spawn(&keeper, &Tag::new(&launch.id, runs.path()))?;
-        Ok((runs, recruit, Start { spec, launch }, group))
+        Ok((runs, recruit, Start::new(spec, launch), group))
     }
 }
 

@@ -3,8 +3,10 @@
 
 mod program;
 
-use fullstop_protocol::{Launch, Output, Placement, Spec, Start, Stdin, Text};
+use fullstop::blocking;
+use fullstop_protocol::{Launch, Output, PROTOCOL_VERSION, Placement, Spec, Start, Stdin, Text};
 use program::{MAIN, Program, Scratch, start_and_stop};
+use serde_json::{Value, json};
 use std::error::Error;
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -20,6 +22,7 @@ type Tried = Result<(), Box<dyn Error>>;
 /// The name under which a program is executed to be a keeper.
 const GUARD: &str = "fullstop-guard";
 const NOBODY: u32 = 65534;
+const OTHER_VERSION: &str = "unsupported-protocol";
 /// fullstop itself has failed.
 const FAILED: i32 = 125;
 
@@ -162,6 +165,40 @@ fn a_would_be_keeper_with_threads_says_so_and_ends() -> Tried {
     Ok(())
 }
 
+#[test]
+fn a_keeper_refuses_a_host_of_another_version() -> Tried {
+    let scratch = Scratch::new("other-host")?;
+    let (mut ours, theirs) = UnixStream::pair()?;
+    let mut program = Program::own("writes_that_main_has_run")?.command(&scratch);
+    program.arg0(GUARD).stdin(Stdio::from(OwnedFd::from(theirs)));
+    let evidence = scratch.path().join("evidence");
+    let mut start: Value = serde_json::from_slice(&order_to_touch(&evidence, &scratch)?)?;
+    start["protocol"] = json!(PROTOCOL_VERSION + 1);
+    writeln!(ours, "{start}")?;
+    let done = program.output()?;
+    drop(program);
+    let reply: Value = serde_json::from_reader(ours)?;
+    assert_eq!((&reply["type"], &reply["code"]), (&json!("failed"), &json!(OTHER_VERSION)));
+    assert_eq!(done.status.code(), Some(FAILED));
+    assert!(!evidence.exists(), "it has started what it may have misread");
+    Ok(())
+}
+
+#[test]
+fn a_host_is_told_by_a_code_that_its_keeper_is_of_another_version() -> Tried {
+    let scratch = Scratch::new("other-keeper")?;
+    let keeper = scratch.path().join("fullstop");
+    let answer = json!({
+        "id": 0, "type": "failed", "code": OTHER_VERSION, "status": FAILED, "message": "no",
+    });
+    fs::write(&keeper, format!("#!/bin/sh\nread start\necho '{answer}' >&0\n"))?;
+    fs::set_permissions(&keeper, Permissions::from_mode(0o755))?;
+    let runs = scratch.runs()?.with_keeper(&keeper);
+    let refused = blocking::spawn(runs.command("true")).map(|_| ()).unwrap_err();
+    assert_eq!(refused.code(), OTHER_VERSION, "{refused}");
+    Ok(())
+}
+
 /// A start of `touch`, as a host writes it.
 fn order_to_touch(file: &Path, scratch: &Scratch) -> Result<Vec<u8>, Box<dyn Error>> {
     let argv = vec!["/usr/bin/touch".into(), Text(file.as_os_str().to_owned())];
@@ -169,7 +206,7 @@ fn order_to_touch(file: &Path, scratch: &Scratch) -> Result<Vec<u8>, Box<dyn Err
     let state = Some(Text(scratch.path().join("state").into_os_string()));
     let id = "0tgnawd7qf52c".parse().map_err(|_| "no id")?;
     let launch = Launch { state_dir: state, ..Launch::new(id, Placement::Background) };
-    let mut line = serde_json::to_vec(&Start { spec, launch })?;
+    let mut line = serde_json::to_vec(&Start::new(spec, launch))?;
     line.push(b'\n');
     Ok(line)
 }
