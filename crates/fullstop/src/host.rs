@@ -132,3 +132,30 @@ async fn exit(child: &mut Child) {
         sleep(LOOK_EVERY).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn an_installed_keeper_is_an_executable_in_a_place_that_does_not_move() {
+        let dir = std::env::temp_dir().join(format!("fullstop-installed-{}", std::process::id()));
+        let [plain, good] = ["plain", "good"].map(|name| dir.join(name));
+        for (place, mode) in [(&plain, 0o644), (&good, 0o755)] {
+            fs::create_dir_all(place).expect("a directory");
+            fs::write(place.join(INSTALLED), "").expect("a file");
+            let permissions = Permissions::from_mode(mode);
+            fs::set_permissions(place.join(INSTALLED), permissions).expect("permissions");
+        }
+        let find = |places: &[&Path]| installed(&std::env::join_paths(places).expect("a PATH"));
+        assert_eq!(find(&[&dir, &plain, &good]), Some(good.join(INSTALLED)));
+        assert_eq!(find(&[&dir, &plain]), None);
+        let here = std::env::current_dir().expect("a directory");
+        let up = "../".repeat(here.components().count());
+        let moves = Path::new(&up).join(good.strip_prefix("/").expect("it is absolute"));
+        assert!(moves.join(INSTALLED).is_file() && find(&[&moves]).is_none());
+        fs::remove_dir_all(&dir).expect("removed");
+    }
+}

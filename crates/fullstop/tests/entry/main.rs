@@ -11,7 +11,7 @@ use std::error::Error;
 use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -145,9 +145,12 @@ fn a_setuid_program_is_no_keeper_with_rights_that_its_caller_has_not() -> Tried 
     // A keeper would have answered by now, and would have closed its end.
     assert!(!evidence.exists(), "root has run what nobody has asked for");
 
-    // Nor is it executed anew as one: it would run its `main` again, and again.
+    // Nor is it executed anew as one: it would run its `main` again, and again. And its caller
+    // does not choose what it executes.
+    symlink(&copy, scratch.path().join("fullstop"))?;
     let mut program = Program::of(&copy, "writes_what_a_start_comes_to").command(&scratch);
-    let done = program.uid(NOBODY).gid(NOBODY).stdin(Stdio::null()).output()?;
+    program.env("PATH", scratch.path()).uid(NOBODY).gid(NOBODY).stdin(Stdio::null());
+    let done = program.output()?;
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(said.contains("start: no-keeper\n"), "{done:?}");
     Ok(())
