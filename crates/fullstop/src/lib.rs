@@ -10,6 +10,11 @@
 //! # }
 //! ```
 //!
+//! A run is kept by a process of its own. A program that links this library becomes that process
+//! before its `main`, when it is started anew for it; nothing has to be called. Where this cannot
+//! be, as in a library that Python has loaded, an installed `fullstop` is used, or the
+//! [executable that is named](Runs::with_keeper).
+//!
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
 

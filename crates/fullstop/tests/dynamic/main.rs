@@ -33,7 +33,9 @@ fn a_dynamic_program_is_its_own_keeper() -> Tried {
 fn a_library_leaves_the_program_alone_that_loads_it() -> Tried {
     let scratch = Scratch::new("alone")?;
     let made = Made::get()?;
-    let (_ours, theirs) = UnixStream::pair()?;
+    let (ours, theirs) = UnixStream::pair()?;
+    // A keeper would give up.
+    drop(ours);
     let mut loader = scratch.command(&made.loader);
     loader.env("EMBEDDER", &made.library).arg0(GUARD).stdin(Stdio::from(OwnedFd::from(theirs)));
     let done = loader.output()?;
@@ -88,6 +90,8 @@ impl Scratch {
     fn new(name: &str) -> Result<Scratch, Box<dyn Error>> {
         let scratch =
             Scratch(std::env::temp_dir().join(format!("fullstop-dynamic-{name}-{}", id())));
+        // Another pid namespace may have left one of the same name.
+        let _ = fs::remove_dir_all(&scratch.0);
         fs::create_dir_all(scratch.bin())?;
         Ok(scratch)
     }

@@ -23,6 +23,8 @@ impl Scratch {
         let executed_as = std::env::args().next();
         assert_ne!(executed_as.as_deref(), Some(super::GUARD), "a keeper runs the tests again");
         let path = std::env::temp_dir().join(format!("fullstop-entry-{name}-{}", id()));
+        // Another pid namespace may have left one of the same name.
+        let _ = fs::remove_dir_all(&path);
         fs::create_dir(&path)?;
         // Others are to execute what is in it.
         fs::set_permissions(&path, Permissions::from_mode(0o755))?;
