@@ -41,13 +41,13 @@ pub fn carry_out() -> ! {
 /// Refuses a commission, to the host and on stderr, since this process has threads. Never
 /// returns: its program must not run again in the place of a keeper.
 pub fn refuse_with_threads() -> ! {
-    let why = "a program that has threads before its main cannot become the keeper of a run; an \
-               installed fullstop can be named as the keeper";
+    let why = "a process that has threads cannot become the keeper of a run; an installed fullstop \
+               can be named as the keeper";
     let _ = writeln!(std::io::stderr(), "fullstop: {why}");
     let host = take_line();
     // What it wants is heard, so that it hears why not.
-    let failure = read(&host).err().unwrap_or_else(|| failed(why.to_owned()));
-    fail(&host, failure)
+    let _ = read(&host);
+    fail(&host, Failure::with_code(FailureCode::NoKeeper, why))
 }
 
 /// The line to the host, which is stdin.

@@ -132,6 +132,8 @@ pub enum FailureCode {
     InvalidSpec,
     /// The keeper's executable is of another version than the host.
     UnsupportedProtocol,
+    /// The process that was to be the keeper cannot be one: it has threads.
+    NoKeeper,
     /// There is no such program.
     NotFound,
     /// There is, and it cannot be executed.
@@ -149,6 +151,7 @@ impl FailureCode {
             FailureCode::Unsupported => "unsupported",
             FailureCode::InvalidSpec => "invalid-spec",
             FailureCode::UnsupportedProtocol => "unsupported-protocol",
+            FailureCode::NoKeeper => "no-keeper",
             FailureCode::NotFound => "not-found",
             FailureCode::NotExecutable => "not-executable",
             FailureCode::GroupClosed => "group-closed",

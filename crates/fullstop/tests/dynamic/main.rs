@@ -73,7 +73,7 @@ fn a_program_with_a_thread_before_main_does_not_run_again_as_a_keeper() -> Tried
     let scratch = Scratch::new("thread")?;
     let made = Made::get()?;
     let done = scratch.command(&made.program).env("LD_PRELOAD", &made.early_thread).output()?;
-    assert_eq!(said(&done), format!("{MAIN}start: failed\n"), "{done:?}");
+    assert_eq!(said(&done), format!("{MAIN}start: no-keeper\n"), "{done:?}");
     let complaint = String::from_utf8_lossy(&done.stderr);
     assert!(complaint.starts_with("fullstop: ") && complaint.lines().count() == 1, "{done:?}");
     Ok(())
