@@ -49,8 +49,11 @@ impl Pace {
     /// How long to wait for a change.
     pub fn patience(&self) -> Duration {
         let every = match self.telling {
-            Telling::Works => SOON.saturating_mul(1 << self.silent.min(10)).min(SELDOM),
-            Telling::Doubted | Telling::Fails => SOON,
+            // A doubt may never be settled: a log that stays silent is looked at seldom even so.
+            Telling::Works | Telling::Doubted => {
+                SOON.saturating_mul(1 << self.silent.min(10)).min(SELDOM)
+            }
+            Telling::Fails => SOON,
         };
         self.left(every)
     }
@@ -87,6 +90,8 @@ mod tests {
         assert!(after(&[TOLD]).patience() <= SOON);
         let silence = [&[TOLD][..], &[SILENT; 20]].concat();
         assert!(after(&silence).patience() > SELDOM / 2);
+        let in_doubt = [&[UNTOLD][..], &[SILENT; 20]].concat();
+        assert!(after(&in_doubt).patience() > SELDOM / 2);
         assert!(after(&[&silence[..], &[TOLD]].concat()).patience() <= SOON);
     }
 
