@@ -29,7 +29,7 @@ mod tests {
         };
         let before = held();
         let (tell, told) = channel();
-        start(Builder::new(), move || drop(tell.send(held()))).expect("a thread");
+        start(Builder::new(), move || tell.send(held()).expect("heard")).expect("a thread");
         let theirs = told.recv().expect("told");
         for (name, number) in [("HUP", 1), ("INT", 2), ("TERM", 15), ("WINCH", 28), ("TSTP", 20)] {
             assert!(theirs & (1 << (number - 1)) != 0, "{name} is heard: {theirs:x}");
