@@ -18,5 +18,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let report = run.stop().await?;
     assert!(report.proof.is_some(), "{report:?}");
     std::fs::remove_dir_all(&dir)?;
+    println!("test a_program_under_tokio_main_is_its_own_keeper ... ok");
     Ok(())
 }

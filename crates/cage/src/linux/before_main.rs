@@ -76,12 +76,15 @@ extern "C" fn ask_first(
         let headers = std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
         (object.dlpi_addr, headers, &mut *question.cast::<Question>())
     };
-    let holds = |header: &libc::Elf64_Phdr| {
-        let start = base.wrapping_add(header.p_vaddr);
-        let offset = (question.address as u64).wrapping_sub(start);
-        header.p_type == libc::PT_LOAD && offset < header.p_memsz
-    };
-    if headers.iter().any(holds) {
+    let address = question.address as u64;
+    // Their width is not the same on every machine.
+    #[allow(clippy::useless_conversion)]
+    let mut holds = headers.iter().map(|header| {
+        let start = u64::from(base).wrapping_add(u64::from(header.p_vaddr));
+        let offset = address.wrapping_sub(start);
+        header.p_type == libc::PT_LOAD && offset < u64::from(header.p_memsz)
+    });
+    if holds.any(|holds| holds) {
         question.found = Some(headers.iter().any(|header| header.p_type == libc::PT_INTERP));
     }
     DONE

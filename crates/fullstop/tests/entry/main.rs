@@ -190,12 +190,12 @@ fn a_keeper_refuses_a_host_of_another_version() -> Tried {
 #[test]
 fn a_host_is_told_by_a_code_that_its_keeper_is_of_another_version() -> Tried {
     let scratch = Scratch::new("other-keeper")?;
-    let keeper = scratch.path().join("fullstop");
+    let script = scratch.path().join("script");
     let answer = json!({
         "id": 0, "type": "failed", "code": OTHER_VERSION, "status": FAILED, "message": "no",
     });
-    fs::write(&keeper, format!("#!/bin/sh\nread start\necho '{answer}' >&0\n"))?;
-    fs::set_permissions(&keeper, Permissions::from_mode(0o755))?;
+    fs::write(&script, format!("#!/bin/sh\nread start\necho '{answer}' >&0\n"))?;
+    let keeper = scratch.copy(&script, "fullstop")?;
     let runs = scratch.runs()?.with_keeper(&keeper);
     let refused = blocking::spawn(runs.command("true")).map(|_| ()).unwrap_err();
     assert_eq!(refused.code(), OTHER_VERSION, "{refused}");

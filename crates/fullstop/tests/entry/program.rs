@@ -1,4 +1,4 @@
-//! This test executable as a program of another process: each ignored test here is one.
+//! This test executable as another process, in which one test plays a part.
 
 use fullstop::{Runs, blocking};
 use std::error::Error;
@@ -11,7 +11,8 @@ use std::process::{Command, id};
 
 /// What a program writes that runs its own `main`.
 pub const MAIN: &str = "main has run";
-/// Tells a program its scratch directory.
+/// Tell a program its part and its scratch directory.
+const PART: &str = "FULLSTOP_TEST_PART";
 const SCRATCH: &str = "FULLSTOP_TEST_SCRATCH";
 
 /// A directory that is gone after the test.
@@ -40,8 +41,15 @@ impl Scratch {
     }
 
     pub fn copy_of_this_program(&self) -> Result<PathBuf, Box<dyn Error>> {
-        let copy = self.0.join("program");
-        fs::copy(std::env::current_exe()?, &copy)?;
+        self.copy(&std::env::current_exe()?, "program")
+    }
+
+    /// By another process: what this one has open for writing is, for a moment, open in
+    /// whatever another test starts, and nobody may execute it.
+    pub fn copy(&self, file: &Path, name: &str) -> Result<PathBuf, Box<dyn Error>> {
+        let copy = self.0.join(name);
+        let done = Command::new("cp").args([file, &copy]).status()?;
+        assert!(done.success(), "cp: {done}");
         fs::set_permissions(&copy, Permissions::from_mode(0o755))?;
         Ok(copy)
     }
@@ -53,25 +61,26 @@ impl Drop for Scratch {
     }
 }
 
-/// One of the ignored tests below, in a process of its own.
+/// A part, and the copy of this program that plays it.
 pub struct Program {
     executable: PathBuf,
-    name: &'static str,
+    part: &'static str,
 }
 
 impl Program {
-    pub fn own(name: &'static str) -> Result<Program, Box<dyn Error>> {
-        Ok(Program { executable: std::env::current_exe()?, name })
+    pub fn own(part: &'static str) -> Result<Program, Box<dyn Error>> {
+        Ok(Program { executable: std::env::current_exe()?, part })
     }
 
-    pub fn of(executable: &Path, name: &'static str) -> Program {
-        Program { executable: executable.to_owned(), name }
+    pub fn of(executable: &Path, part: &'static str) -> Program {
+        Program { executable: executable.to_owned(), part }
     }
 
     pub fn command(&self, scratch: &Scratch) -> Command {
         let mut command = Command::new(&self.executable);
-        let name = format!("program::{}", self.name);
-        command.args(["--exact", &name, "--ignored", "--nocapture"]).env(SCRATCH, scratch.path());
+        let name = "program::plays_the_part_that_another_test_gives_it";
+        command.args(["--exact", name, "--nocapture"]).env(PART, self.part);
+        command.env(SCRATCH, scratch.path());
         command
     }
 }
@@ -85,36 +94,33 @@ pub fn start_and_stop(runs: &Runs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn runs() -> Result<Runs, Box<dyn Error>> {
-    let scratch = std::env::var_os(SCRATCH).ok_or("this is the program of another test")?;
-    Ok(Runs::at(&Path::new(&scratch).join("state"))?)
-}
-
+/// Plays the part that a test has given to this process, if one has.
 #[test]
-#[ignore = "a program of other tests"]
-fn writes_that_main_has_run() {
-    println!("{MAIN}, for {}", rustix::process::geteuid().as_raw());
-}
-
-#[test]
-#[ignore = "a program of other tests"]
-fn writes_what_a_start_comes_to() -> Result<(), Box<dyn Error>> {
-    let run = blocking::spawn(runs()?.command("true"));
-    println!("start: {}", run.as_ref().map_or_else(fullstop::Error::code, |_| "ok"));
+fn plays_the_part_that_another_test_gives_it() -> Result<(), Box<dyn Error>> {
+    let (Ok(part), Some(scratch)) = (std::env::var(PART), std::env::var_os(SCRATCH)) else {
+        return Ok(());
+    };
+    let state = Path::new(&scratch).join("state");
+    match part.as_str() {
+        "writes_that_main_has_run" => {
+            println!("{MAIN}, for {}", rustix::process::geteuid().as_raw());
+        }
+        "writes_what_a_start_comes_to" => {
+            let run = blocking::spawn(Runs::at(&state)?.command("true"));
+            println!("start: {}", run.as_ref().map_or_else(fullstop::Error::code, |_| "ok"));
+        }
+        "starts_when_told" => {
+            stdin().read_line(&mut String::new())?;
+            start_and_stop(&Runs::at(&state)?)?;
+        }
+        "is_initialised_late" => is_initialised_late()?,
+        other => return Err(format!("there is no part {other}").into()),
+    }
     Ok(())
-}
-
-#[test]
-#[ignore = "a program of other tests"]
-fn starts_when_told() -> Result<(), Box<dyn Error>> {
-    stdin().read_line(&mut String::new())?;
-    start_and_stop(&runs()?)
 }
 
 /// As a program whose entry was dropped by its linker: what makes it a keeper is there only
 /// when it calls [`fullstop::init`], in a thread of the harness.
-#[test]
-#[ignore = "a program of other tests"]
 fn is_initialised_late() -> Result<(), Box<dyn Error>> {
     let (mut host, keeper) = UnixStream::pair()?;
     host.write_all(b"{}\n")?;
