@@ -297,6 +297,10 @@ impl Control {
         }
     }
 
+    pub fn is_host(&self, from: usize) -> bool {
+        self.clients.get(from).is_some_and(Client::is_host)
+    }
+
     pub fn is_adopter(&self, from: usize) -> bool {
         self.clients.get(from).is_some_and(|client| client.role == Role::Adopter)
     }

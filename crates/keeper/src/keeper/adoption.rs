@@ -98,12 +98,13 @@ impl Keeper<'_> {
         if self.is_host_foreign { Presence::Unknown } else { presence(&host.process) }
     }
 
-    /// A further request of an adopter completes its adoption, and is heard as the host's.
+    /// A further request of an adopter completes its adoption, and is heard as the host's; that
+    /// of a line that was the host's before is not any more.
     pub(super) fn finish_adoption(&mut self, order: &mut Order) {
         if self.control.is_adopter(order.from) {
             self.complete_adoption(order.from);
-            order.is_host = true;
         }
+        order.is_host = self.control.is_host(order.from);
     }
 
     fn complete_adoption(&mut self, from: usize) {
@@ -113,10 +114,11 @@ impl Keeper<'_> {
         self.hosts.extend((!self.outlives_host).then_some(pidfd));
         self.is_host_foreign = false;
         self.control.make_host(from);
+        self.tell_guard_host();
         if let (Some(ledger), Some(host)) = (&mut self.ledger, self.assigned.launch.host.clone()) {
             ledger.event(EventKind::Adopted { host, on_host_exit });
+            ledger.adopted(self.assigned);
         }
-        self.write_host();
     }
 
     /// The connection of an adopter has come to its end before the adoption was complete.
@@ -136,14 +138,17 @@ impl Keeper<'_> {
 
     /// The record and the guard know the host as the keeper does.
     fn write_host(&mut self) {
-        let host = &self.assigned.launch.host;
-        if let Some(lifeline) = &self.lifeline {
-            lifeline.send(&ToGuard::Hosted(host.clone()), None);
-            self.bell.ring();
-        }
+        self.tell_guard_host();
         if let Some(ledger) = &mut self.ledger {
-            ledger.know_host(host.as_ref());
+            ledger.know_host(self.assigned.launch.host.as_ref());
             ledger.write();
+        }
+    }
+
+    fn tell_guard_host(&self) {
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.send(&ToGuard::Hosted(self.assigned.launch.host.clone()), None);
+            self.bell.ring();
         }
     }
 }
