@@ -5,9 +5,11 @@ use crate::explain::explain;
 use crate::fail::{FAILED, Fail, complain};
 use crate::following::{Looking, until_unread};
 use crate::print::{exit, json, json_line, print, tell_json};
-use crate::show::asked_by;
+use crate::show::{asked_by, named};
 use crate::stop::line;
-use fullstop::{Ending, Error, Event, EventKind, Id, Report, Run, Runs, Signal, blocking};
+use fullstop::{
+    Ending, Error, Event, EventKind, HostPolicy, Id, Report, Run, Runs, Signal, blocking,
+};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::plain;
 use serde_json::{Value, json as value};
@@ -113,6 +115,13 @@ fn told(event: &Event) -> String {
                 format!("; lost: {}", lost.join(", "))
             };
             format!("removed while it was live, restored: {}{lost}", restored.join(", "))
+        }
+        EventKind::Adopted { host, on_host_exit } => {
+            let policy = match on_host_exit {
+                HostPolicy::Stop => "is stopped when that ends",
+                HostPolicy::Ignore => "outlives that",
+            };
+            format!("adopted by {}: it {policy}", named(host))
         }
         EventKind::Stuck { survivors } => format!("stuck: {survivors} still alive"),
         EventKind::Released { released } => format!("released {released}"),
