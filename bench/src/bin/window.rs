@@ -40,7 +40,7 @@ fn window(state: &Path, count: &str) -> Result<(), Box<dyn Error>> {
     // Every other one is to outlive a window that closes.
     let begin = |number: usize| {
         let agent = runs.command("sh").args(["-c", AGENT]);
-        if number % 2 == 0 { blocking::spawn(agent) } else { blocking::start(agent) }
+        if number.is_multiple_of(2) { blocking::spawn(agent) } else { blocking::start(agent) }
     };
     let started: Vec<Run> = (0..count).map(begin).collect::<Result<_, _>>()?;
     say(&WindowStarted { started: started.len() })?;

@@ -25,10 +25,12 @@ pub fn main() -> Outcome {
     // First of all: this program may have been started anew as the keeper of a run.
     fullstop::init();
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["window", state] => runtime.block_on(window(Path::new(state))),
-        _ => runtime.block_on(desktop()),
+        ["window", state] => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(window(Path::new(state)))
+        }
+        _ => desktop(),
     }
 }
 
@@ -84,7 +86,7 @@ async fn window(state: &Path) -> Outcome {
 }
 
 /// The application: it opens two windows, lets one crash, and opens it again.
-async fn desktop() -> Outcome {
+fn desktop() -> Outcome {
     let state = std::env::temp_dir().join(format!("fullstop-two-windows-{}", std::process::id()));
     let runs = Runs::at(&state)?;
     let first = Window::open(&runs)?;

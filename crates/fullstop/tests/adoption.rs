@@ -18,6 +18,7 @@ const MOST_POLLS: u32 = 7;
 const ROUNDS: u32 = 70;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
+type Test = fn(&Runs) -> Outcome;
 
 fn main() -> Outcome {
     fullstop::init();
@@ -29,7 +30,7 @@ fn main() -> Outcome {
     }
     let dir = std::env::temp_dir().join(format!("fullstop-adoption-{}", std::process::id()));
     let runs = Runs::at(&dir)?.with_app(APP)?;
-    let tests: [(&str, fn(&Runs) -> Outcome); 6] = [
+    let tests: [(&str, Test); 6] = [
         ("a_living_siblings_run_is_not_adopted", a_living_siblings_run_is_not_adopted),
         ("a_dead_predecessors_run_is_adopted", a_dead_predecessors_run_is_adopted),
         ("the_policy_is_the_adopters", the_policy_is_the_adopters),
@@ -74,7 +75,7 @@ impl Window {
         Ok(Window { run: runs.find(line.trim())?, process })
     }
 
-    fn is_killed(mut self) -> Result<Run, Box<dyn std::error::Error>> {
+    fn crash(mut self) -> Result<Run, Box<dyn std::error::Error>> {
         self.process.kill()?;
         self.process.wait()?;
         Ok(self.run)
@@ -101,12 +102,12 @@ fn a_living_siblings_run_is_not_adopted(runs: &Runs) -> Outcome {
     assert_eq!(sibling.host.process.pid, i32::try_from(window.process.id())?);
     assert_eq!(refusal(adopt(&sibling.run, HostPolicy::Stop)), "has-host");
     assert_eq!(found(runs, &window.run)?.host, sibling.host, "the record was changed");
-    blocking::wait(window.is_killed()?.kill())?;
+    blocking::wait(window.crash()?.kill())?;
     Ok(())
 }
 
 fn a_dead_predecessors_run_is_adopted(runs: &Runs) -> Outcome {
-    let run = Window::open(runs)?.is_killed()?;
+    let run = Window::open(runs)?.crash()?;
     let orphan = found(runs, &run)?;
     assert_eq!(orphan.hosted_by, HostedBy::Predecessor);
     let ours = adopt(&orphan.run, HostPolicy::Stop)?;
@@ -155,7 +156,7 @@ fn what_is_restarted_or_stays_can_be_adopted(runs: &Runs) -> Outcome {
 }
 
 fn a_dropped_adoption_stops_nothing(runs: &Runs) -> Outcome {
-    let orphan = Window::open(runs)?.is_killed()?;
+    let orphan = Window::open(runs)?.crash()?;
     let mut done = 0;
     for round in 0..ROUNDS {
         if let Some(ours) = adopt_and_drop_after(&orphan, 1 + round % MOST_POLLS)? {

@@ -41,6 +41,7 @@ pub struct Control {
 }
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Client {
     stream: OwnedFd,
     peer: Option<Peer>,

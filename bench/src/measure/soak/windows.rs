@@ -37,7 +37,7 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     for round in 0..job.runs {
         window.start()?;
         // Every other time it is killed while it starts them.
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             window.started()?;
         } else {
             sleep(STARTING.mul_f64(chance.part()));
