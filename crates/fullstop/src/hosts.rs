@@ -96,7 +96,7 @@ impl Runs {
     /// Named, and left alone, is a lost run of the application whose host lives, or of which that
     /// cannot be told; and one whose record cannot be read: it may be anybody's.
     ///
-    /// A future that is dropped leaves some of them to be swept later: nothing is half done.
+    /// Dropped before it is done, it goes on to its end.
     pub async fn sweep_of(&self, app: &str) -> Result<Vec<Swept>> {
         let runs = self.clone().with_app(app)?;
         help(move || runs.sweep_hosted()).await?
