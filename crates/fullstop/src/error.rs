@@ -10,7 +10,7 @@ use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
 use fullstop_keeper::sweep::ForgetError;
 use fullstop_protocol::{
-    Failure, FailureCode, LabelError, Refusal, Report, SpecError, Whereabouts, Word,
+    AppNameError, Failure, FailureCode, LabelError, Refusal, Report, SpecError, Whereabouts, Word,
 };
 use fullstop_store::{FindError, StoreError};
 use rustix::io::Errno;
@@ -49,6 +49,9 @@ pub enum Error {
     /// A label cannot be one.
     #[error(transparent)]
     Label(#[from] LabelError),
+    /// This cannot be the name of an application.
+    #[error(transparent)]
+    App(#[from] AppNameError),
     /// The command could not be started: a code, the status that a shell would give, and why.
     #[error("{}", .0.message)]
     NotStarted(Failure),
@@ -274,6 +277,7 @@ impl Error {
             Error::Command(error) => error.code(),
             Error::Spec(error) => error.code().as_str(),
             Error::Label(_) => "invalid-label",
+            Error::App(_) => "invalid-app",
             Error::NotStarted(failure) => word(&failure.code, FailureCode::as_str),
             Error::GroupClosed { .. } => "group-closed",
             Error::NoKeeper => "no-keeper",

@@ -18,6 +18,7 @@
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
 
+mod adopt;
 mod any_of;
 pub mod blocking;
 mod command;
@@ -30,6 +31,7 @@ pub mod front;
 mod group;
 mod helpers;
 mod host;
+mod hosts;
 mod keys;
 mod leftover;
 mod line;
@@ -75,14 +77,15 @@ pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
 pub use fullstop_keeper::{Ending, Loudness, Sink};
 pub use fullstop_protocol::{
-    Ancestry, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host, HostPolicy,
-    KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report, RunState,
-    SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
+    Ancestry, AppNameError, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host,
+    HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report,
+    RunState, SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
     Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
 pub use group::{Group, GroupReport};
 pub use host::init;
+pub use hosts::{AppRun, HostedBy};
 pub use keys::Key;
 pub use logs::{FollowedLogs, LogCursor, LogEntry, Logs};
 pub use many::{Order, Update, ask_all, end_all};

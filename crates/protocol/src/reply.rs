@@ -222,6 +222,12 @@ pub enum RefusalCode {
     Superseded,
     /// Only the host may ask for this.
     NotHost,
+    /// It cannot be adopted: its host lives, or it cannot be told that it does not.
+    HasHost,
+    /// It cannot be adopted: it is over, or is being stopped.
+    Ending,
+    /// The process at the other end cannot be seen from where the keeper is, and so is no host.
+    UnseenPeer,
     NoTerminal,
     TooManyWindows,
     /// The run's stdin is not the keeper's to write.
@@ -241,6 +247,9 @@ impl RefusalCode {
             RefusalCode::InvalidRequest => "invalid-request",
             RefusalCode::Superseded => "superseded",
             RefusalCode::NotHost => "not-host",
+            RefusalCode::HasHost => "has-host",
+            RefusalCode::Ending => "ending",
+            RefusalCode::UnseenPeer => "unseen-peer",
             RefusalCode::NoTerminal => "no-terminal",
             RefusalCode::TooManyWindows => "too-many-windows",
             RefusalCode::NoStdin => "no-stdin",

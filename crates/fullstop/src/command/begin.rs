@@ -126,8 +126,8 @@ impl Asked {
         mask: &Mask,
     ) -> Result<(Runs, Recruit, Start, Option<AskedGroup>)> {
         let Asked { runs, keeper, spec, group, placement } = self;
-        let host =
-            fullstop_cage::linux::identify(own_pid()).map(|process| Host { app: None, process });
+        let app = runs.app().map(str::to_owned);
+        let host = fullstop_cage::linux::identify(own_pid()).map(|process| Host { app, process });
         let launch = Launch {
             host,
             state_dir: Some(Text(runs.path().as_os_str().to_owned())),
