@@ -48,7 +48,7 @@ impl Link {
     /// Attaches to a run.
     pub async fn open(run: &Run, request: AttachRequest) -> Result<Attached> {
         let AttachRequest { size, view, owner } = request;
-        let attach = RequestKind::Attach { size, view, owner };
+        let attach = RequestKind::Attach { size, view, owner, sizes: false };
         match stop::accept(run, &attach).await? {
             Accepted::Over(report) => Ok(Attached::Over(report)),
             Accepted::By(line, _) => {

@@ -22,7 +22,7 @@ fn it_shows_the_screen_then_what_comes_then_the_end() {
     let run = run(&keeper);
     let script = thread::spawn(move || {
         let (mut client, request) = keeper.window();
-        let asked = RequestKind::Attach { size: Some(SIZE), view: false, owner: false };
+        let asked = RequestKind::Attach { size: Some(SIZE), view: false, owner: false, sizes: false };
         assert_eq!((request.kind, request.generation), (asked, Some(1)));
         client.say(&Frame::Screen { offset: 7, bytes: b"$ ".to_vec() });
         assert_eq!(client.typed(3), b"ls\r");
