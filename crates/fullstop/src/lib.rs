@@ -16,21 +16,22 @@
 #![forbid(unsafe_code)]
 
 mod any_of;
+pub mod attach;
+mod background;
 pub mod blocking;
 mod command;
 mod doctor;
 mod error;
 mod events;
 mod filter;
-#[doc(hidden)]
-pub mod front;
+mod foreground;
 mod group;
 mod helpers;
 mod host;
+mod input;
 mod keys;
 mod leftover;
 mod line;
-mod link;
 mod logs;
 mod many;
 mod mask;
@@ -41,8 +42,8 @@ mod restart;
 mod rounds;
 mod run;
 mod runs;
+mod screen;
 mod secret;
-mod send;
 mod shared;
 mod status;
 mod stop;
@@ -53,12 +54,11 @@ mod watch;
 mod watcher;
 mod window;
 
+pub use attach::{AttachOptions, Shown};
 pub use command::{Agent, CapturedOutput, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{CommandError, Error, Result, SecretNameError};
 pub use events::Events;
-#[doc(hidden)]
-pub use fullstop_cage::entry;
 pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
 pub use fullstop_core::id::Id;
@@ -77,17 +77,20 @@ pub use fullstop_protocol::{
     Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
+pub use foreground::StopCause;
 pub use group::{Group, GroupReport};
 pub use host::init;
-pub use keys::Key;
+pub use input::Input;
+pub use keys::{InvalidKey, Key};
 pub use logs::{FollowedLogs, LogCursor, LogEntry, Logs};
-pub use many::{Order, Update, ask_all, end_all};
+pub use many::{Order, Update, ask_all, end_all, end_all_with_clock};
 pub use mask::masked;
 pub use ready::Ready;
 pub use run::Run;
 pub use runs::{Pruned, Runs, sweep};
+pub use screen::{Cell, Color, CursorPosition, Screen};
 pub use status::{Process, Status, Usage};
 pub use stop::Progress;
 pub use unlisted::Unlisted;
 pub use watch::{Change, Watch};
-pub use window::{AttachOptions, Shown, Window};
+pub use window::{Window, WindowReader, WindowWriter};
