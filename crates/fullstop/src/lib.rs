@@ -59,6 +59,7 @@ pub use command::{Agent, CapturedOutput, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{CommandError, Error, Result, SecretNameError};
 pub use events::Events;
+pub use foreground::StopCause;
 pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
 pub use fullstop_core::id::Id;
@@ -77,7 +78,6 @@ pub use fullstop_protocol::{
     Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
-pub use foreground::StopCause;
 pub use group::{Group, GroupReport};
 pub use host::init;
 pub use input::Input;

@@ -1,11 +1,11 @@
 //! One run: stop it, watch it, ask how it stands.
 
+use crate::attach::AttachOptions;
 use crate::error::{Error, Result};
 use crate::restart;
 use crate::runs::Runs;
 use crate::status::{Process, Status, Usage, members};
 use crate::stop::{self, Progress};
-use crate::attach::AttachOptions;
 use crate::window::Window;
 use fullstop_core::id::Id;
 use fullstop_core::signal::Signal;

@@ -13,6 +13,8 @@ use vt100::{Callbacks, Parser, Screen as Model};
 
 /// How long a keeper may take for its screen, in time of its own.
 const ANSWER: Duration = Duration::from_secs(1);
+/// No bar is this long.
+const LONGEST_TITLE: usize = 1024;
 
 impl Run {
     /// The screen of its terminal as it is now. Nothing stays attached, and the terminal keeps
@@ -28,7 +30,7 @@ impl Run {
     ///
     /// let size = Size { rows: 5, cols: 30 };
     /// let screen = blocking::wait(async {
-    ///     let run = Command::new("sh").args(["-c", "echo ready; exec sleep 60"]).terminal(size);
+    ///     let run = Command::new("sh").args(["-c", "echo ready; exec sleep 60"]).pty(size);
     ///     let run = run.runs(&runs).start().await?;
     ///     loop {
     ///         let screen = run.screen().await?;
@@ -285,6 +287,7 @@ fn color(color: vt100::Color) -> Color {
 
 impl Callbacks for Title {
     fn set_window_title(&mut self, _: &mut Model, title: &[u8]) {
+        let title = &title[..title.len().min(LONGEST_TITLE)];
         self.0 = String::from_utf8_lossy(title).into_owned();
     }
 }

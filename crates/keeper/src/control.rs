@@ -229,9 +229,7 @@ impl Control {
         let now = now();
         let mut idle = |waits: bool| {
             let is_idle = |client: &mut Client| client.is_idle(now);
-            self.clients
-                .iter_mut()
-                .position(|client| client.waits() == waits && is_idle(client))
+            self.clients.iter_mut().position(|client| client.waits() == waits && is_idle(client))
         };
         let idle = idle(false).or_else(|| idle(true));
         idle.map(|at| self.clients.remove(at)).is_some()

@@ -17,6 +17,8 @@ const SLICE: usize = 4;
 const TURN: Duration = Duration::from_millis(20);
 /// What a program writes before a title, and a bell behind it.
 const TITLE: &[u8] = b"\x1b]2;";
+/// No bar is this long. The parser's own limit is gone where another crate has it so.
+const LONGEST_TITLE: usize = 1024;
 
 pub struct Screen {
     parser: Parser<Beside>,
@@ -29,7 +31,7 @@ pub struct Screen {
 struct Beside {
     /// What it answers to a program that asks it.
     answers: String,
-    /// What it was called by a program; the model keeps none, and gives no longer one than 1 KB.
+    /// What it was called by a program; the model keeps none.
     title: Vec<u8>,
 }
 
@@ -109,7 +111,7 @@ fn parts(size: Size) -> (NonZeroU16, NonZeroU16) {
 
 impl Callbacks for Beside {
     fn set_window_title(&mut self, _: &mut Model, title: &[u8]) {
-        self.title = title.to_vec();
+        self.title = title[..title.len().min(LONGEST_TITLE)].to_vec();
     }
 
     /// The questions that programs wait for an answer to: is it well, where is the

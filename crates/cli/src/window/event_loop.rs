@@ -292,13 +292,13 @@ impl<'r> Window<'r> {
             match heard.signal {
                 Signal::PIPE => {}
                 Signal::WINCH => self.source.resize(size()),
-                Signal::CONT => self.come_back()?,
+                Signal::CONT => self.come_back(),
                 Signal::TSTP if self.may_stop => {
                     self.give_terminal_back(true);
                     stop_self_by(Signal::TSTP);
                     // A group that nobody looks after does not stop, and is not
                     // continued.
-                    self.come_back()?;
+                    self.come_back();
                 }
                 Signal::USR1 | Signal::USR2 | Signal::TSTP | Signal::TTIN | Signal::TTOU => {
                     let (run, signal) = (self.run.clone(), heard.signal);
@@ -315,14 +315,13 @@ impl<'r> Window<'r> {
 
     /// Somebody has used the terminal meanwhile. The owner's window gets every byte
     /// and no screen: the command is told the size, and draws anew if it can.
-    fn come_back(&mut self) -> Result<(), Fail> {
+    fn come_back(&mut self) {
         self.take_terminal();
         if self.tty.is_taken() && self.role != Role::Owner {
             self.source.redraw(size());
-            return Ok(());
+        } else {
+            self.source.resize(size());
         }
-        self.source.resize(size());
-        Ok(())
     }
 
     /// In the background the terminal is not ours, and we stop as any program that

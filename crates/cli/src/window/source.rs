@@ -45,7 +45,7 @@ impl Source {
                 self.work = None;
                 self.attachment.finish(finished?)?;
             }
-            match self.attachment.next()? {
+            match self.attachment.advance()? {
                 Next::Show(Shown::Screen(bytes)) => return Ok(Some(Output::Screen(bytes))),
                 Next::Show(Shown::Bytes(bytes)) => return Ok(Some(Output::Bytes(bytes))),
                 Next::Show(Shown::Over(_)) | Next::Wait => return Ok(None),

@@ -98,7 +98,7 @@ enum State {
     Asking,
     /// It is over; there may be more in the log than was shown.
     Log {
-        tail: LogTail,
+        tail: Box<LogTail>,
         /// Was read, and is to be shown.
         piece: Option<Vec<u8>>,
         report: Box<Report>,
@@ -126,7 +126,7 @@ impl Attachment {
             Attached::To(link) => State::Keeper(link),
             // It was over sooner than its own window was open.
             Attached::Over(report) if options.owner => {
-                State::Log { tail: LogTail::of(&run, 0), piece: None, report }
+                State::Log { tail: Box::new(LogTail::of(&run, 0)), piece: None, report }
             }
             Attached::Over(report) => return Err(Error::Ended(report)),
         };
@@ -139,7 +139,7 @@ impl Attachment {
 
     /// What is to be done next. It does not wait, and once it is over it says so as often as it
     /// is asked.
-    pub fn next(&mut self) -> Result<Next> {
+    pub fn advance(&mut self) -> Result<Next> {
         loop {
             match &mut self.state {
                 State::Keeper(link) => {
@@ -173,7 +173,7 @@ impl Attachment {
         }
     }
 
-    /// Takes up what came of [`Next::Work`]. After an error the next [`Attachment::next`] gives
+    /// Takes up what came of [`Next::Work`]. After an error the next [`Attachment::advance`] gives
     /// the work out again.
     pub fn finish(&mut self, finished: Finished) -> Result<()> {
         match (finished.0, &self.state) {
@@ -223,7 +223,7 @@ impl Attachment {
 
     /// What is to be waited for: readable, if there is room for what it brings, and writable as
     /// long as something is [unsent](Attachment::unsent). Another one, or none, after each
-    /// [`Attachment::next`] and [`Attachment::finish`].
+    /// [`Attachment::advance`] and [`Attachment::finish`].
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Keeper(link) => Some(link.as_fd()),

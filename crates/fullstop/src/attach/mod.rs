@@ -5,7 +5,7 @@
 //! with a terminal and signals, as the command `fullstop attach` does, or one that is driven by
 //! the loop of a toolkit.
 //!
-//! [`Attachment::next`] says what is to be done next: show something, wait for the descriptor, or
+//! [`Attachment::advance`] says what is to be done next: show something, wait for the descriptor, or
 //! do some [`Work`] that takes its time.
 //!
 //! ```
@@ -17,7 +17,7 @@
 //! fn show(run: &Run) -> Result<Report, Box<dyn std::error::Error>> {
 //!     let mut attachment = blocking::wait(Attachment::open(run, AttachOptions::default()))?;
 //!     loop {
-//!         match attachment.next()? {
+//!         match attachment.advance()? {
 //!             Next::Show(Shown::Screen(bytes) | Shown::Bytes(bytes)) => {
 //!                 std::io::stdout().write_all(&bytes)?;
 //!             }

@@ -15,12 +15,12 @@ use fullstop_store::{LogReader, Piece};
 /// The [module](crate::attach) has an example.
 #[derive(Debug)]
 #[must_use = "a window waits for its outcome"]
-pub struct Work(Kind);
+pub struct Work(Box<Kind>);
 
 #[derive(Debug)]
 enum Kind {
     AskAgain { run: Run, options: AttachOptions, shown: u64 },
-    Read(LogTail),
+    Read(Box<LogTail>),
 }
 
 /// The outcome of some [`Work`], for [`Attachment::finish`](super::Attachment::finish).
@@ -32,9 +32,9 @@ pub struct Finished(pub(super) Outcome);
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// What attaching again came to, and the log, if it is over.
-    Asked(Result<Attached>, LogTail),
+    Asked(Result<Attached>, Box<LogTail>),
     /// What is left of the log, and the next piece of it.
-    Read(Result<(LogTail, Option<Vec<u8>>)>),
+    Read(Result<(Box<LogTail>, Option<Vec<u8>>)>),
 }
 
 /// What attaching came to.
@@ -47,20 +47,20 @@ pub(super) enum Attached {
 
 impl Work {
     pub(super) fn ask_again(run: &Run, options: AttachOptions, shown: u64) -> Work {
-        Work(Kind::AskAgain { run: run.clone(), options, shown })
+        Work(Box::new(Kind::AskAgain { run: run.clone(), options, shown }))
     }
 
-    pub(super) fn read(tail: LogTail) -> Work {
-        Work(Kind::Read(tail))
+    pub(super) fn read(tail: Box<LogTail>) -> Work {
+        Work(Box::new(Kind::Read(tail)))
     }
 
     /// Does it, on any thread and in any runtime of tokio. If the future is dropped, the window
     /// is never told, and waits for ever: keep it, or drop the window as well.
     pub async fn run(self) -> Finished {
-        Finished(match self.0 {
+        Finished(match *self.0 {
             Kind::AskAgain { run, options, shown } => {
                 let asked = Link::open_again(&run, options).await;
-                Outcome::Asked(asked, LogTail::of(&run, shown))
+                Outcome::Asked(asked, Box::new(LogTail::of(&run, shown)))
             }
             Kind::Read(tail) => Outcome::Read(help(move || tail.read()).await),
         })
@@ -105,7 +105,7 @@ impl LogTail {
     }
 
     /// The next piece; nothing at its end. A log that cannot be read has none.
-    fn read(mut self) -> (LogTail, Option<Vec<u8>>) {
+    fn read(mut self: Box<Self>) -> (Box<LogTail>, Option<Vec<u8>>) {
         if let TailState::Unopened(shown) = self.state {
             let log = self.run.runs().store().log(self.run.id(), Stream::Tty).ok().flatten();
             self.state = TailState::Open(log.map(|mut log| {

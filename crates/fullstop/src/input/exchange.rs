@@ -61,7 +61,8 @@ impl Exchange {
             };
             match self.ask(line, request).await? {
                 Some(ReplyKind::Refused(refusal)) if is(&refusal, RefusalCode::InputFull) => {
-                    if !self.await_room(length).await? {
+                    let is_timely = self.await_room(length).await?;
+                    if !is_timely {
                         return Err(Error::NotRead { id: self.run.id().clone(), patience });
                     }
                 }

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A run without processes, and a keeper that answers as it is told.
 struct Played {

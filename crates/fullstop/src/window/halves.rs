@@ -46,6 +46,9 @@ struct Inner {
     ready: Option<Arc<UnixStream>>,
 }
 
+/// What the runtime is to wait for.
+type Wait = (Arc<UnixStream>, Interest);
+
 pub(super) fn of(attachment: Attachment) -> (WindowReader, WindowWriter) {
     let inner = Mutex::new(Inner { attachment, ready: None });
     let shared = Arc::new(Shared { inner, unsent: Notify::new() });
@@ -66,13 +69,13 @@ impl WindowReader {
                 self.work = None;
                 self.shared.lock().attachment.finish(finished)?;
             }
-            let (next, waits) = self.shared.lock().next()?;
+            let (next, wait) = self.shared.lock().next()?;
             match next {
                 Next::Show(shown) => return Ok(shown),
                 Next::Work(work) => self.work = Some(Box::pin(work.run())),
                 Next::Wait => {
                     let unsent = self.shared.unsent.notified();
-                    match waits {
+                    match wait {
                         Some((ready, interest)) => {
                             let ready = async { drop(ready.ready(interest).await) };
                             any_of([Box::pin(ready), Box::pin(unsent)]).await;
@@ -145,7 +148,7 @@ impl Shared {
 
 impl Inner {
     /// What is to be done next, and what to wait for if that is to wait.
-    fn next(&mut self) -> Result<(Next, Option<(Arc<UnixStream>, Interest)>)> {
+    fn next(&mut self) -> Result<(Next, Option<Wait>)> {
         let _ = self.flush();
         let found = self.look();
         // What comes next may have another connection, or none.
@@ -155,8 +158,8 @@ impl Inner {
         found
     }
 
-    fn look(&mut self) -> Result<(Next, Option<(Arc<UnixStream>, Interest)>)> {
-        let mut next = self.attachment.next()?;
+    fn look(&mut self) -> Result<(Next, Option<Wait>)> {
+        let mut next = self.attachment.advance()?;
         // Whatever an owner was given before, it has shown by now: it asks for more.
         if matches!(next, Next::Wait) && self.attachment.awaits_confirmation() {
             self.attachment.confirm(self.attachment.shown(), None);
@@ -167,7 +170,7 @@ impl Inner {
         }
         let Some(ready) = self.ready()? else { return Ok((next, None)) };
         // Once more, so that the runtime knows that nothing was there.
-        let looked = ready.try_io(Interest::READABLE, || match self.attachment.next() {
+        let looked = ready.try_io(Interest::READABLE, || match self.attachment.advance() {
             Ok(Next::Wait) => Err(io::ErrorKind::WouldBlock.into()),
             other => Ok(other),
         });

@@ -224,9 +224,7 @@ impl Tty {
         // Only who is waited for may hold up the agent.
         let request = AttachRequest { owner: early.is_some(), ..request };
         let first = match early {
-            Some(early) => {
-                Picture { size: self.screen.size(), frame: Frame::Bytes(early.bytes) }
-            }
+            Some(early) => Picture { size: self.screen.size(), frame: Frame::Bytes(early.bytes) },
             None => shown(&self.screen, &self.log),
         };
         self.windows.open(handed, request, &first);

@@ -33,6 +33,7 @@ pub struct Windows {
 }
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Window {
     stream: OwnedFd,
     frames: Frames,

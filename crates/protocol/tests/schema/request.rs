@@ -50,7 +50,11 @@ pub fn requests() -> Vec<Vector> {
     vectors.extend([
         Vector::new("of one generation, on behalf of somebody", &full),
         Vector::short("the least stop", json!({"id": 3, "type": "stop"}), &request(stop(None))),
-        Vector::short("the least attach", json!({"id": 3, "type": "attach"}), &request(window(None))),
+        Vector::short(
+            "the least attach",
+            json!({"id": 3, "type": "attach"}),
+            &request(window(None)),
+        ),
         Vector::new("stop, with later fields", &request(stop(None))).with_unknown(
             "",
             "urgent",
