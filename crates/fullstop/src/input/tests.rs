@@ -7,6 +7,7 @@ use fullstop_protocol::{
 };
 use fullstop_store::format::{Format as _, SpecFile};
 use fullstop_store::{RunDir, Store, world};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -94,7 +95,11 @@ fn serve(
     accepted: &ReplyKind,
     go_on: &Receiver<()>,
 ) -> Vec<Request> {
+    let limit = Timespec::try_from(LIMIT).expect("a time");
+    let asked = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&limit));
+    assert_eq!(asked, Ok(1), "nobody has connected");
     let (mut stream, _) = listener.accept().expect("asked");
+    stream.set_read_timeout(Some(LIMIT)).expect("a limit");
     let mut lines = BufReader::new(stream.try_clone().expect("a second descriptor")).lines();
     let mut heard = Vec::new();
     let hello = lines.next().expect("a line").expect("heard");

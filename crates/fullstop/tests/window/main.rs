@@ -284,7 +284,8 @@ fn being_cut_short_while_the_keeper_is_asked_again_loses_nothing() {
             assert!(cut.is_err(), "nobody has answered");
         }
         go_on.send(()).expect("the keeper waits");
-        assert_eq!(window.next().await?, Shown::Screen(b"again".to_vec()));
+        let shown = tokio::time::timeout(Duration::from_mins(1), window.next()).await;
+        assert_eq!(shown.expect("it is shown")?, Shown::Screen(b"again".to_vec()));
         Ok(())
     })
     .expect("a window");
