@@ -77,7 +77,7 @@ impl Run {
 ///
 /// let mut screen = Screen::new(Size { rows: 3, cols: 20 });
 /// screen.show(&Shown::Screen(b"\x1b[1;31mred\x1b[0m plain\r\n> ".to_vec()));
-/// assert_eq!(screen.text(), "red plain\n>");
+/// assert_eq!(screen.text(), "red plain\n> ");
 /// assert_eq!((screen.cursor().row, screen.cursor().col), (1, 2));
 /// let cell = screen.cell(0, 0).expect("inside");
 /// assert_eq!((cell.text(), cell.foreground()), ("r", Color::Indexed(1)));
@@ -181,13 +181,14 @@ impl Screen {
         Size { rows: rows.get(), cols: cols.get() }
     }
 
-    /// All rows as text, without the blanks behind them and without empty rows at the end. A row
-    /// that was too long for the screen, and goes on in the next one, is one line.
+    /// All rows as text, up to the last character that was written in each, and without empty
+    /// rows at the end. A row that was too long for the screen, and goes on in the next one, is
+    /// one line.
     pub fn text(&self) -> String {
         self.model().contents()
     }
 
-    /// Each row of the screen as text, without the blanks behind it.
+    /// Each row of the screen as text, up to the last character that was written in it.
     pub fn rows(&self) -> impl Iterator<Item = String> + '_ {
         self.model().rows(0, self.size().cols)
     }

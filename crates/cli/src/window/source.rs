@@ -142,6 +142,8 @@ impl Source {
             flags.set(PollFlags::OUT, self.attachment.unsent() > 0);
             return Some(PollFd::from_borrowed_fd(keeper, flags));
         }
-        self.work.as_ref().map(|work| PollFd::new(work, PollFlags::IN))
+        // Without room nobody would take up what the log has.
+        let work = self.work.as_ref().filter(|_| room || self.attachment.is_disconnected());
+        work.map(|work| PollFd::new(work, PollFlags::IN))
     }
 }
