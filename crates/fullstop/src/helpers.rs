@@ -2,6 +2,7 @@
 //! in a poll.
 
 use crate::error::{Error, Result};
+use crate::thread;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -44,7 +45,8 @@ impl Helpers {
             return self.more.notify_one();
         }
         if state.threads < MOST
-            && Builder::new().name("fullstop-help".to_owned()).spawn(|| self.serve()).is_ok()
+            && thread::start(Builder::new().name("fullstop-help".to_owned()), || self.serve())
+                .is_ok()
         {
             state.threads += 1;
         } else if state.threads == 0 {

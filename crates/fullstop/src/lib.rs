@@ -48,6 +48,7 @@ mod shared;
 mod status;
 mod stop;
 mod tail;
+mod thread;
 mod unanswered;
 mod unlisted;
 mod watch;
