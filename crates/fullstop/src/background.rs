@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 /// A call that is brought to its end on a thread, for a program without a runtime that must not
 /// wait for it: its descriptor is readable once it is done.
 ///
-/// The thread has the signal mask of whoever begins it. Dropped, the call goes on, and nobody
+/// The thread hears no signals. Dropped, the call goes on, and nobody
 /// hears what came of it.
 ///
 /// ```
