@@ -21,6 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runs = Runs::at(&dir.join("state"))?;
     read_late(&runs, &dir)?;
     println!("test a_command_that_reads_late_gets_all_of_it ... ok");
+    closed_meanwhile(&runs)?;
+    println!("test who_waits_for_room_is_told_that_the_input_was_closed ... ok");
     typed(&runs)?;
     println!("test what_is_typed_is_seen_on_the_screen ... ok");
     fs::remove_dir_all(&dir)?;
@@ -52,6 +54,25 @@ fn read_late(runs: &Runs, dir: &Path) -> Result<(), Box<dyn Error>> {
     })?;
     assert_eq!(report.exit, Some(Exit::Code(0)));
     assert!(fs::read(&read)? == all, "it has read something else");
+    Ok(())
+}
+
+/// Somebody else closes it, while we wait for a command that never reads.
+fn closed_meanwhile(runs: &Runs) -> Result<(), Box<dyn Error>> {
+    let run = blocking::start(runs.command("sleep").arg("60").stdin(Stdin::Pipe))?;
+    blocking::wait(async {
+        let all = vec![b'x'; MUCH];
+        let full = run.input().with_patience(Duration::ZERO).send(&all).await;
+        assert!(full.is_err_and(|why| why.code() == "not-read"), "there was room");
+        let mut input = run.input().with_patience(SOON);
+        let mut send = Box::pin(input.send(&all));
+        let early = timeout(Duration::from_millis(100), send.as_mut()).await;
+        assert!(early.is_err(), "there is room again");
+        run.close_stdin().await?;
+        let why = send.await.expect_err("it was closed");
+        assert_eq!(why.code(), "stdin-closed", "{why}");
+        run.kill().await
+    })?;
     Ok(())
 }
 
