@@ -3,7 +3,7 @@
 use crate::fail::{Fail, complain};
 use crate::stop::line;
 use crate::watch::status_of;
-use crate::window::{Left, Role, Window, let_go, name_the_living, say_detached};
+use crate::window::{Role, Window, WindowEnd, let_go, name_the_living, say_detached};
 use fullstop::{Ending, Runs};
 use fullstop_cli::args::AttachOptions;
 use std::io::{self, IsTerminal as _};
@@ -12,8 +12,8 @@ pub fn attach(options: &AttachOptions) -> Result<(), Fail> {
     let role = if options.view { Role::Viewer } else { Role::Guest };
     check_terminals(role)?;
     let run = Runs::open()?.find(&options.id)?;
-    match Window::open(&run, role, &options.keys)?.stay()? {
-        Left::Over(report) => {
+    match Window::open(&run, role, &options.keys)?.run()? {
+        WindowEnd::Over(report) => {
             let_go(&run, &report);
             complain(line(&report).trim_end());
             name_the_living(&report);
@@ -22,11 +22,11 @@ pub fn attach(options: &AttachOptions) -> Result<(), Fail> {
                 status => Err(Fail::silent(status)),
             }
         }
-        Left::Detached => {
+        WindowEnd::Detached => {
             say_detached(&run);
             Ok(())
         }
-        Left::Signal(signal) => Ending::Signal(signal).end(),
+        WindowEnd::Signal(signal) => Ending::Signal(signal).end(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a command fails: one line, and an exit status.
 
 use crate::explain::explain;
-use fullstop::front::plain;
+use fullstop_cage::plain;
 use fullstop_cli::plain::line;
 use std::fmt::Display;
 

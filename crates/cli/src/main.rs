@@ -11,6 +11,7 @@ mod fail;
 mod following;
 mod forget;
 mod logs;
+mod prepare;
 mod print;
 mod ps;
 mod run;
@@ -24,13 +25,13 @@ mod watch;
 mod window;
 
 use fail::{Fail, complain};
-use fullstop::front::hide_arguments_behind;
 use fullstop::{Ending, Order};
+use fullstop_cage::linux::hide_arguments_behind;
 use fullstop_cli::args::{self, Call, Man, UsageError};
 use fullstop_cli::{completions, help, man};
 use std::process::exit;
 
-fullstop::entry!(start);
+fullstop_cage::entry!(start);
 
 fn start() {
     let call = args::parse();

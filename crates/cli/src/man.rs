@@ -1,7 +1,7 @@
 //! Man pages in roff, made from the grammar.
 
 use crate::grammar::{Command, DURATIONS, FULLSTOP, HELP, Opt};
-use fullstop::front::plain;
+use fullstop_cage::plain;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

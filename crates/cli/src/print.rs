@@ -1,8 +1,8 @@
 //! Output for people and programs: quiet, aligned, coloured only on a terminal.
 
 use crate::fail::{Fail, complain};
+use crate::prepare::survive_broken_pipes;
 use fullstop::Exit;
-use fullstop::front::survive_broken_pipes;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal, Write as _};

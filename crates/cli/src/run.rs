@@ -3,8 +3,8 @@
 use crate::fail::Fail;
 use crate::streams;
 use crate::window;
-use fullstop::front::plain;
 use fullstop::{Command, Ending, Sink};
+use fullstop_cage::plain;
 use fullstop_cli::args::{EnvChange, RunOptions};
 use std::ffi::OsString;
 use std::fs::File;

@@ -3,11 +3,11 @@
 use crate::explain::explain;
 use crate::fail::{FAILED, Fail, STUCK, complain};
 use crate::forget::hint;
+use crate::prepare::prepare_for_many;
 use crate::print::{tell, tell_json};
-use fullstop::front::{end_all_with_clock, prepare_for_many};
 use fullstop::{
     Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs, Status,
-    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, blocking,
+    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, blocking, end_all_with_clock,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;

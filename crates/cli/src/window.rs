@@ -1,23 +1,23 @@
 //! Windows on a run's terminal, and `fullstop run --pty`, whose process is no more
 //! than the window and the host of its run.
 
-mod errand;
-mod face;
-mod glass;
+mod event_loop;
 mod other_screen;
-mod pane;
+mod source;
 mod stopping;
+mod terminal_output;
 mod tty;
 
-pub use face::{Left, Role, Window};
+pub use event_loop::{Role, Window, WindowEnd};
 
 use crate::fail::{Fail, complain};
+use crate::prepare::ignore_job_stops;
 use crate::run::command;
-use fullstop::front::{
-    Origin, cannot, ignore_job_stops, name_living, name_unshown, stops_with_parent, watch_parent,
-};
 use fullstop::{Ending, HostPolicy, Loudness, Report, Run, RunState, Sink, blocking};
+use fullstop_cage::cannot;
+use fullstop_cage::linux::{Origin, watch_parent};
 use fullstop_cli::args::RunOptions;
+use fullstop_keeper::{name_living, name_unshown, stops_with_parent};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -47,8 +47,8 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     let run = blocking::wait(command(options).start_for_window())?;
     let mut window = Window::open(&run, Role::Owner, &keys)?;
     window.watch_host(host);
-    match window.stay()? {
-        Left::Over(report) => {
+    match window.run()? {
+        WindowEnd::Over(report) => {
             let_go(&run, &report);
             if own_report {
                 write_report(&report);
@@ -56,13 +56,13 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
             tell(&report, loudness);
             Ok(Ending::of_report(&report))
         }
-        Left::Detached => {
+        WindowEnd::Detached => {
             if loudness > Loudness::Quiet {
                 say_detached(&run);
             }
             Ok(Ending::Code(0))
         }
-        Left::Signal(signal) => Ok(Ending::Signal(signal)),
+        WindowEnd::Signal(signal) => Ok(Ending::Signal(signal)),
     }
 }
 

@@ -6,6 +6,8 @@
 //! # Ok::<(), fullstop::Error>(())
 //! ```
 
+pub use crate::background::Background;
+
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::run::Run;

@@ -203,9 +203,12 @@ pub enum Error {
     /// A thread that worked for this program was not brought to its end.
     #[error("work on a thread was not brought to an end")]
     Unfinished,
-    /// Something that has no place in the state of the run.
-    #[error("{0}")]
-    Unfit(String),
+    /// A window only to look through cannot be typed into.
+    #[error("this window on run {id} is only to look through")]
+    ViewOnly { id: Id },
+    /// Nobody is behind the window any more, or just now: its keeper has hung up.
+    #[error("nobody listens behind this window on run {id}")]
+    WindowClosed { id: Id },
 }
 
 /// What a library call comes to.
@@ -312,7 +315,8 @@ impl Error {
             Error::NoLog { .. } => "no-log",
             Error::OtherLog { .. } => "other-log",
             Error::Unfinished => "unfinished",
-            Error::Unfit(_) => "unfit",
+            Error::ViewOnly { .. } => "view-only",
+            Error::WindowClosed { .. } => "window-closed",
         }
     }
 }
@@ -340,6 +344,25 @@ fn no_log(id: &Id, stream: Option<Stream>) -> String {
     match stream {
         Some(stream) => format!("run {id} has no log of its {stream}"),
         None => format!("run {id} has no log: its output was not captured"),
+    }
+}
+
+/// For what reads or writes as a stream. The error itself is its source.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        io::Error::new(io_kind(&error), error)
+    }
+}
+
+fn io_kind(error: &Error) -> io::ErrorKind {
+    use fullstop_protocol::RefusalCode::StdinClosed;
+    match error {
+        Error::PartlySent { why, .. } => io_kind(why),
+        Error::Io { source, .. } | Error::File { source, .. } => source.kind(),
+        Error::Ended(_) | Error::WindowClosed { .. } => io::ErrorKind::BrokenPipe,
+        Error::Refused(refusal) if refusal.code == StdinClosed => io::ErrorKind::BrokenPipe,
+        _ if error.is_timeout() => io::ErrorKind::TimedOut,
+        _ => io::ErrorKind::Other,
     }
 }
 

@@ -49,10 +49,36 @@ const ALT: &[&str] = &["M-", "Alt-", "Alt+"];
 /// assert_eq!(interrupt.typed(), b"\x03");
 /// let enter: Key = "Enter".parse()?;
 /// assert_eq!((enter.typed(), enter.piped()), (&b"\r"[..], &b"\n"[..]));
-/// # Ok::<(), String>(())
+/// # Ok::<(), fullstop::InvalidKey>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key(String);
+
+/// A name that no key has.
+///
+/// ```
+/// use fullstop::Key;
+///
+/// let unknown = "Entr".parse::<Key>().unwrap_err();
+/// assert_eq!((unknown.name(), unknown.code()), ("Entr", "invalid-key"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", unknown(name))]
+pub struct InvalidKey {
+    name: String,
+}
+
+impl InvalidKey {
+    /// The name itself.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A stable word for programs.
+    pub fn code(&self) -> &'static str {
+        "invalid-key"
+    }
+}
 
 impl Key {
     pub fn enter() -> Key {
@@ -77,15 +103,14 @@ impl Key {
 }
 
 impl FromStr for Key {
-    type Err = String;
+    type Err = InvalidKey;
 
-    fn from_str(name: &str) -> Result<Key, String> {
-        if let Some(rest) = behind(name, ALT) {
-            return bytes(rest)
-                .map(|bytes| Key(format!("{ESC}{bytes}")))
-                .ok_or_else(|| unknown(name));
-        }
-        bytes(name).map(Key).ok_or_else(|| unknown(name))
+    fn from_str(name: &str) -> Result<Key, InvalidKey> {
+        let key = match behind(name, ALT) {
+            Some(rest) => bytes(rest).map(|bytes| format!("{ESC}{bytes}")),
+            None => bytes(name),
+        };
+        key.map(Key).ok_or_else(|| InvalidKey { name: name.to_owned() })
     }
 }
 
@@ -182,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_no_key_gets_one_line_with_those_that_are() {
         for name in ["", "F13", "Entr", "C-", "M-", "C-Up", "C-é", "\n", "é́", "M-\u{7}"] {
-            let why = name.parse::<Key>().expect_err(name);
+            let why = name.parse::<Key>().expect_err(name).to_string();
             assert!(why.contains("Enter, Tab") && why.contains("F1 to F12"), "{why}");
             assert!(!why.contains('\n'), "{why}");
         }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 /// Does the work on a thread; here, if no thread can be made (`ulimit -u`, seccomp): a
 /// slow answer is better than none. The runtime's own pool panics instead, and its
 /// shutdown waits for work that may never end.
-pub fn on_thread(work: impl FnOnce() + Send + 'static) {
+pub(crate) fn on_thread(work: impl FnOnce() + Send + 'static) {
     let work = Arc::new(Mutex::new(Some(work)));
     let take = |work: &Mutex<Option<_>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();
     let theirs = Arc::clone(&work);

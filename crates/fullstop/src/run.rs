@@ -1,11 +1,12 @@
 //! One run: stop it, watch it, ask how it stands.
 
+use crate::attach::AttachOptions;
 use crate::error::{Error, Result};
 use crate::restart;
 use crate::runs::Runs;
 use crate::status::{Process, Status, Usage, members};
 use crate::stop::{self, Progress};
-use crate::window::{AttachOptions, Window};
+use crate::window::Window;
 use fullstop_core::id::Id;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Stream;
@@ -190,9 +191,9 @@ impl Run {
         tokio::time::timeout(patience, self.wait()).await.map_err(late)?
     }
 
-    /// A window on its terminal, if it has one.
+    /// A window on its terminal, if it has one. If the future is dropped, there is none.
     pub async fn attach(&self, options: AttachOptions) -> Result<Window> {
-        Window::open(self.clone(), options).await
+        Window::open(self, options).await
     }
 
     /// Lets it live on when this program leaves, whatever was said when it began. Only the

@@ -62,6 +62,14 @@ struct Client {
     awaits_birth: bool,
     /// The request by which it asked for samples.
     subscription: Option<u64>,
+    awaited_room: Option<AwaitedRoom>,
+}
+
+/// A request that is answered once so much input has room.
+#[derive(Clone, Copy, Debug)]
+struct AwaitedRoom {
+    id: u64,
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,15 +230,14 @@ impl Control {
         })
     }
 
-    /// Who is idle has to go, and before a subscriber one who is not; never one whose request is
-    /// still to be read or answered.
+    /// Who is idle has to go, and before one who waits for samples or for room one who does not;
+    /// never one whose request is still to be read or answered. Who waits for room connects and
+    /// asks again: else a command that does not read would keep the door shut for a stop.
     fn make_room(&mut self) -> bool {
         let now = now();
-        let mut idle = |subscribes: bool| {
+        let mut idle = |waits: bool| {
             let is_idle = |client: &mut Client| client.is_idle(now);
-            self.clients
-                .iter_mut()
-                .position(|client| client.subscription.is_some() == subscribes && is_idle(client))
+            self.clients.iter_mut().position(|client| client.waits() == waits && is_idle(client))
         };
         let idle = idle(false).or_else(|| idle(true));
         idle.map(|at| self.clients.remove(at)).is_some()
@@ -252,6 +259,32 @@ impl Control {
 
     pub fn has_subscribers(&self) -> bool {
         self.clients.iter().any(|client| client.subscription.is_some())
+    }
+
+    /// This client is answered once so much input has room.
+    pub fn await_room(&mut self, from: usize, id: u64, bytes: usize) {
+        if let Some(client) = self.clients.get_mut(from) {
+            client.awaited_room = Some(AwaitedRoom { id, bytes });
+            // The hello has waited for the answer, which may take long.
+            client.flush();
+        }
+    }
+
+    pub fn awaits_room(&self) -> bool {
+        self.clients.iter().any(|client| client.awaited_room.is_some())
+    }
+
+    /// Gives those who wait for room their answer, if there is one for so many bytes.
+    pub fn tell_room(&mut self, answer: impl Fn(usize) -> Option<ReplyKind>) {
+        for client in &mut self.clients {
+            if let Some(AwaitedRoom { id, bytes }) = client.awaited_room
+                && let Some(kind) = answer(bytes)
+            {
+                client.awaited_room = None;
+                client.told = true;
+                client.say(&Reply { id, kind });
+            }
+        }
     }
 
     /// One who has not read the last sample misses this one.
@@ -372,7 +405,12 @@ impl Client {
             role,
             awaits_birth: false,
             subscription: None,
+            awaited_room: None,
         }
+    }
+
+    fn waits(&self) -> bool {
+        self.subscription.is_some() || self.awaited_room.is_some()
     }
 
     fn is_host(&self) -> bool {

@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 /// As much as a pipe holds; no more is read before it was written.
 const CHUNK: usize = 64 * 1024;
 /// What others may send before the command has read it.
-const MOST_WAITING: usize = 64 * 1024;
+pub const MOST_WAITING: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub struct Feed {

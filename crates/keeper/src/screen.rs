@@ -15,16 +15,25 @@ use vt100::{Callbacks, Parser, Screen as Model};
 const SLICE: usize = 4;
 /// How long a turn may take: a few bytes can order a million characters.
 const TURN: Duration = Duration::from_millis(20);
+/// What a program writes before a title, and a bell behind it.
+const TITLE: &[u8] = b"\x1b]2;";
+/// No bar is this long. The parser's own limit is gone where another crate has it so.
+const LONGEST_TITLE: usize = 1024;
 
 pub struct Screen {
-    parser: Parser<Answers>,
+    parser: Parser<Beside>,
     unfed: Vec<u8>,
     size: Size,
 }
 
-/// What the terminal answers to a program that asks it.
+/// What a terminal has beside its screen.
 #[derive(Default)]
-struct Answers(String);
+struct Beside {
+    /// What it answers to a program that asks it.
+    answers: String,
+    /// What it was called by a program; the model keeps none.
+    title: Vec<u8>,
+}
 
 impl std::fmt::Debug for Screen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -35,7 +44,7 @@ impl std::fmt::Debug for Screen {
 impl Screen {
     pub fn new(size: Size) -> Screen {
         let (rows, cols) = parts(size);
-        let parser = Parser::new_with_callbacks(rows, cols, 0, Answers::default());
+        let parser = Parser::new_with_callbacks(rows, cols, 0, Beside::default());
         Screen { parser, unfed: Vec::new(), size }
     }
 
@@ -73,7 +82,7 @@ impl Screen {
 
     /// What was asked of the terminal since the last time, answered.
     pub fn answers(&mut self) -> String {
-        std::mem::take(&mut self.parser.callbacks_mut().0)
+        std::mem::take(&mut self.parser.callbacks_mut().answers)
     }
 
     pub fn resize(&mut self, size: Size) {
@@ -89,7 +98,9 @@ impl Screen {
         let model = self.parser.screen();
         let screen = if model.alternate_screen() { "\x1b[?1049h" } else { "\x1b[?1049l" };
         let drawn = format!("{screen}\x1b[0m\x1b[H\x1b[2J{}", model.state_formatted());
-        [drawn.as_bytes(), &self.unfed].concat()
+        let title = &self.parser.callbacks().title;
+        let title = if title.is_empty() { Vec::new() } else { [TITLE, title, b"\x07"].concat() };
+        [drawn.as_bytes(), &title, &self.unfed].concat()
     }
 }
 
@@ -98,7 +109,11 @@ fn parts(size: Size) -> (NonZeroU16, NonZeroU16) {
     (part(size.rows), part(size.cols))
 }
 
-impl Callbacks for Answers {
+impl Callbacks for Beside {
+    fn set_window_title(&mut self, _: &mut Model, title: &[u8]) {
+        self.title = title[..title.len().min(LONGEST_TITLE)].to_vec();
+    }
+
     /// The questions that programs wait for an answer to: is it well, where is the
     /// cursor, what kind of terminal is it. The answers are those of a VT100 with
     /// colours, which promises nothing.
@@ -112,13 +127,13 @@ impl Callbacks for Answers {
     ) {
         let asked = params.first().and_then(|param| param.first()).copied().unwrap_or_default();
         let _ = match (first, second, asked, last) {
-            (None, None, 5, 'n') => self.0.write_str("\x1b[0n"),
+            (None, None, 5, 'n') => self.answers.write_str("\x1b[0n"),
             (None, None, 6, 'n') => {
                 let (row, col) = screen.cursor_position();
-                write!(self.0, "\x1b[{};{}R", row + 1, col + 1)
+                write!(self.answers, "\x1b[{};{}R", row + 1, col + 1)
             }
-            (None, None, 0, 'c') => self.0.write_str("\x1b[?1;2c"),
-            (Some(b'>'), None, 0, 'c') => self.0.write_str("\x1b[>0;0;0c"),
+            (None, None, 0, 'c') => self.answers.write_str("\x1b[?1;2c"),
+            (Some(b'>'), None, 0, 'c') => self.answers.write_str("\x1b[>0;0;0c"),
             _ => Ok(()),
         };
     }
@@ -146,6 +161,17 @@ mod tests {
         let (one, other) = (screen.parser.screen(), window.parser.screen());
         assert_eq!(one.cursor_position(), other.cursor_position());
         assert!(other.alternate_screen() && other.hide_cursor());
+    }
+
+    #[test]
+    fn a_later_window_sees_the_title_too() {
+        let mut screen = Screen::new(SMALL);
+        assert!(!screen.shown().windows(TITLE.len()).any(|part| part == TITLE));
+        screen.feed(b"\x1b]0;one\x07\x1b]2;two \xc3\xbc\x1b\\text");
+        let mut window = Screen::new(SMALL);
+        window.feed(&screen.shown());
+        assert_eq!(window.parser.callbacks().title, "two \u{fc}".as_bytes());
+        assert_eq!(text(&window), "text");
     }
 
     #[test]

@@ -19,7 +19,8 @@ use crate::streams::Size;
 pub enum Frame {
     /// What was typed, or is to be shown.
     Bytes(Vec<u8>),
-    /// The window's size, as it is now.
+    /// From the window: its size, as it is now. From the keeper, to a window that has asked for
+    /// sizes: that of the terminal.
     Resize(Size),
     /// From the keeper: the screen as it is now, whatever was shown before. The
     /// number of bytes of `tty.log` that it stands for.

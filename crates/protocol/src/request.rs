@@ -118,6 +118,9 @@ pub enum RequestKind {
     Signal { signal: Signal },
     /// Input for the command.
     Input { text: Text },
+    /// To be accepted once so much input has room, however long that takes: answers to later
+    /// requests may come before. Another one on the same connection replaces it.
+    AwaitRoom { bytes: usize },
     /// The end of its input.
     CloseStdin,
     /// The size of the run's terminal, for a client that is no window.
@@ -134,6 +137,10 @@ pub enum RequestKind {
         /// it is there, and no screen.
         #[serde(default)]
         owner: bool,
+        /// The window is told the size of the terminal: by a [`Frame::Resize`](crate::Frame::Resize)
+        /// before each screen, and whenever it changes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        sizes: bool,
     },
     /// The host may leave, and the run stays. Only the host may say so.
     Stay,
@@ -156,11 +163,12 @@ pub enum RequestKind {
 
 impl RequestKind {
     /// The types of all requests, as they are written.
-    pub const TYPES: [&str; 11] = [
+    pub const TYPES: [&str; 12] = [
         "stop",
         "kill",
         "signal",
         "input",
+        "await-room",
         "close-stdin",
         "resize",
         "attach",

@@ -1,15 +1,14 @@
 //! The stop of a run, as asked for by the window that it was started from.
 
-use super::errand::Errand;
-use fullstop::front::{Cause, repeat, stop_because};
-use fullstop::{Drain, Report, Result, Run};
+use fullstop::blocking::Background;
+use fullstop::{Drain, Report, Result, Run, StopCause};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
 pub enum Stopping {
     No,
-    Asked(Errand<Report>),
+    Asked(Background<Report>),
     /// It is over. What was written may still be shown, if it is read.
     Over {
         report: Box<Report>,
@@ -21,16 +20,16 @@ pub enum Stopping {
 
 impl Stopping {
     /// The first asks, the others ask again: nothing that was heard is lost.
-    pub fn ask(&mut self, run: &Run, cause: Cause) -> io::Result<()> {
+    pub fn ask(&mut self, run: &Run, cause: StopCause) -> io::Result<()> {
         let run = run.clone();
         match self {
             Stopping::No => {
-                let ask = move || async move { stop_because(&run, cause).await };
-                *self = Stopping::Asked(Errand::send(ask)?);
+                let ask = move || async move { run.stop_because(cause).await };
+                *self = Stopping::Asked(Background::begin(ask)?);
             }
             Stopping::Asked(_) => {
                 // Whatever the answer is, the first ask brings the report.
-                Errand::send(move || async move { repeat(&run, cause).await })?;
+                Background::begin(move || async move { run.repeat_stop(cause).await })?;
             }
             Stopping::Over { .. } => {}
         }
@@ -39,8 +38,8 @@ impl Stopping {
 
     /// Looks whether the report has come.
     pub fn look(&mut self) -> Result<()> {
-        let Stopping::Asked(errand) = self else { return Ok(()) };
-        let Some(report) = errand.result() else { return Ok(()) };
+        let Stopping::Asked(task) = self else { return Ok(()) };
+        let Some(report) = task.result() else { return Ok(()) };
         self.is_over(Box::new(report?));
         Ok(())
     }
@@ -75,7 +74,7 @@ impl Stopping {
 
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Stopping::Asked(errand) => Some(errand.as_fd()),
+            Stopping::Asked(task) => Some(task.as_fd()),
             _ => None,
         }
     }

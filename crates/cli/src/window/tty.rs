@@ -1,7 +1,7 @@
 //! The terminal this process was given: taken for a window, and given back.
 
 use fullstop::Size;
-use fullstop::front::own_group;
+use fullstop_cage::linux::own_group;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
 use std::io::{self, IsTerminal as _};

@@ -34,7 +34,7 @@ fn keys_go_in_bytes_come_out_and_the_keys_to_leave_leave() {
     let before = Tty::new().modes();
     let (mut tty, mut started, mut client, request) = attached(&keeper, &[]);
     let size = Some(Size { rows: 24, cols: 80 });
-    assert_eq!(request.kind, RequestKind::Attach { size, view: false, owner: false });
+    assert_eq!(request.kind, RequestKind::Attach { size, view: false, owner: false, sizes: true });
     assert_eq!(request.generation, Some(1));
     assert!(tty.is_raw());
     tty.type_bytes(b"ls\r\x03\x1c");

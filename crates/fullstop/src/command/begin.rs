@@ -32,9 +32,10 @@ impl Command {
         self.begin(Placement::Background).await
     }
 
-    /// Runs it on a terminal of its own, and keeps what it writes for the window that this
-    /// program is about to open. For the command `fullstop`; not stable.
-    #[doc(hidden)]
+    /// As [`Command::spawn`], for a command with a terminal of its own: what it writes is kept for
+    /// the window that this program is to open at once, as its
+    /// [owner](crate::AttachOptions::owner). After five seconds without one it is not waited for
+    /// any more.
     pub async fn start_for_window(self) -> Result<Run> {
         self.begin(Placement::Window).await
     }

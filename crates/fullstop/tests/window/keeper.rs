@@ -72,8 +72,7 @@ impl Keeper {
     /// The next window, let in.
     pub fn window(&self) -> (Client, Request) {
         let (mut client, request) = self.hear();
-        let (run, at) = (self.id().clone(), Timestamp::now());
-        client.answer(ReplyKind::Accepted { run, generation: 1, state: RunState::Running, at });
+        client.let_in(self);
         (client, request)
     }
 
@@ -120,6 +119,11 @@ pub struct Client {
 }
 
 impl Client {
+    pub fn let_in(&mut self, keeper: &Keeper) {
+        let (run, at) = (keeper.id().clone(), Timestamp::now());
+        self.answer(ReplyKind::Accepted { run, generation: 1, state: RunState::Running, at });
+    }
+
     pub fn answer(&mut self, kind: ReplyKind) {
         self.write_line(&Reply { id: self.asked, kind });
     }

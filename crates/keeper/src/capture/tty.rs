@@ -4,7 +4,7 @@
 
 use super::channel::ChannelProgress;
 use super::shown::Shown;
-use super::windows::{AttachRequest, Windows};
+use super::windows::{AttachRequest, Picture, Windows};
 use crate::control::Handed;
 use crate::ledger::unix_us;
 use crate::screen::Screen;
@@ -224,7 +224,7 @@ impl Tty {
         // Only who is waited for may hold up the agent.
         let request = AttachRequest { owner: early.is_some(), ..request };
         let first = match early {
-            Some(early) => Frame::Bytes(early.bytes),
+            Some(early) => Picture { size: self.screen.size(), frame: Frame::Bytes(early.bytes) },
             None => shown(&self.screen, &self.log),
         };
         self.windows.open(handed, request, &first);
@@ -310,6 +310,7 @@ impl Tty {
             && set_size(master, size).is_ok()
         {
             self.screen.resize(size);
+            self.windows.tell_size(size);
         }
     }
 
@@ -319,8 +320,9 @@ impl Tty {
     }
 }
 
-fn shown(screen: &Screen, log: &Log) -> Frame {
-    Frame::Screen { offset: log.offset(), bytes: screen.shown() }
+fn shown(screen: &Screen, log: &Log) -> Picture {
+    let frame = Frame::Screen { offset: log.offset(), bytes: screen.shown() };
+    Picture { size: screen.size(), frame }
 }
 
 fn set_size(master: &OwnedFd, size: Size) -> io::Result<()> {

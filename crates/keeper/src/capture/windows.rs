@@ -33,6 +33,7 @@ pub struct Windows {
 }
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Window {
     stream: OwnedFd,
     frames: Frames,
@@ -40,6 +41,8 @@ struct Window {
     /// Nothing, if there is no terminal behind it.
     size: Option<Size>,
     role: Role,
+    /// It is told how large the terminal is.
+    sizes: bool,
     /// It missed something, and is owed the screen. An owner misses nothing.
     behind: bool,
     /// It was asked whether all is shown, and has not answered.
@@ -65,11 +68,18 @@ pub struct AttachRequest {
     pub size: Option<Size>,
     pub view: bool,
     pub owner: bool,
+    pub sizes: bool,
+}
+
+/// What a window is told that has just come, or has missed something.
+pub struct Picture {
+    pub size: Size,
+    pub frame: Frame,
 }
 
 impl Windows {
-    pub fn open(&mut self, handed: Handed, request: AttachRequest, first: &Frame) {
-        let AttachRequest { size, view, owner } = request;
+    pub fn open(&mut self, handed: Handed, request: AttachRequest, first: &Picture) {
+        let AttachRequest { size, view, owner, sizes } = request;
         let role = match (owner, view) {
             (true, _) => Role::Owner,
             (false, false) => Role::Guest,
@@ -77,23 +87,31 @@ impl Windows {
         };
         let mut frames = Frames::default();
         frames.feed(&handed.unread);
-        let mut backlog = handed.unsent;
-        backlog.push(&first.encode());
         self.clock += 1;
         let size = size.map(Size::within_reason);
         let mut window = Window {
             stream: handed.stream,
             frames,
-            backlog,
+            backlog: handed.unsent,
             size,
             role,
+            sizes,
             behind: false,
             asked: false,
             gone: false,
             used: self.clock,
         };
-        window.flush();
+        window.draw(first);
         self.all.push(window);
+    }
+
+    /// The terminal has another size.
+    pub fn tell_size(&mut self, size: Size) {
+        // One that is behind is told with its screen.
+        for window in self.all.iter_mut().filter(|window| window.sizes && !window.behind) {
+            window.backlog.push(&Frame::Resize(size).encode());
+            window.flush();
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -173,13 +191,12 @@ impl Windows {
     }
 
     /// Writes what waits, and gives the screen to those who have caught up.
-    pub fn flush(&mut self, screen: impl Fn() -> Frame) {
+    pub fn flush(&mut self, screen: impl Fn() -> Picture) {
         for window in &mut self.all {
             window.flush();
             if window.behind && window.backlog.is_empty() {
                 window.behind = false;
-                window.backlog.push(&screen().encode());
-                window.flush();
+                window.draw(&screen());
             }
         }
         self.all.retain(|window| !window.gone);
@@ -243,10 +260,10 @@ impl Windows {
     }
 
     /// Tells everybody how it ended. Whoever missed something is shown the last screen.
-    pub fn tell(&mut self, report: &Frame, screen: impl Fn() -> Frame) {
+    pub fn tell(&mut self, report: &Frame, screen: impl Fn() -> Picture) {
         for window in &mut self.all {
             if std::mem::take(&mut window.behind) {
-                window.backlog.push(&screen().encode());
+                window.draw(&screen());
             }
             window.backlog.push(&report.encode());
             window.flush();
@@ -260,6 +277,14 @@ impl Windows {
 }
 
 impl Window {
+    fn draw(&mut self, picture: &Picture) {
+        if self.sizes {
+            self.backlog.push(&Frame::Resize(picture.size).encode());
+        }
+        self.backlog.push(&picture.frame.encode());
+        self.flush();
+    }
+
     fn flush(&mut self) {
         self.gone |= self.backlog.send(&self.stream) == Err(Gone);
     }
@@ -288,12 +313,16 @@ mod tests {
 
     /// A window, and the side on which it is played.
     fn window(windows: &mut Windows, owner: bool) -> UnixStream {
+        asking(windows, AttachRequest { size: Some(SIZE), view: false, owner, sizes: false })
+    }
+
+    fn asking(windows: &mut Windows, request: AttachRequest) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().expect("sockets");
         ours.set_nonblocking(true).expect("does not wait");
         let handed =
             Handed { stream: theirs.into(), unread: Vec::new(), unsent: Backlog::default() };
-        let request = AttachRequest { size: Some(SIZE), view: false, owner };
-        windows.open(handed, request, &Frame::Bytes(b"first ".to_vec()));
+        let frame = Frame::Bytes(b"first ".to_vec());
+        windows.open(handed, request, &Picture { size: SIZE, frame });
         ours
     }
 
@@ -312,14 +341,28 @@ mod tests {
                 Frame::Bytes(bytes) => text.extend(bytes),
                 Frame::Screen { bytes, .. } => text.extend([b"[", &bytes[..], b"]"].concat()),
                 Frame::All => text.extend(b"(all)"),
+                Frame::Resize(size) => text.extend(format!("({size})").into_bytes()),
                 other => panic!("{other:?}"),
             }
         }
         String::from_utf8(text).expect("text")
     }
 
-    fn screen() -> Frame {
-        Frame::Screen { offset: 0, bytes: b"screen".to_vec() }
+    fn screen() -> Picture {
+        Picture { size: SIZE, frame: Frame::Screen { offset: 0, bytes: b"screen".to_vec() } }
+    }
+
+    #[test]
+    fn a_size_is_told_to_who_asks_for_sizes() {
+        let mut windows = Windows::default();
+        let asks = AttachRequest { size: None, view: true, owner: false, sizes: true };
+        let (asking, other) = (asking(&mut windows, asks), window(&mut windows, false));
+        windows.tell_size(Size { rows: 5, cols: 9 });
+        windows.all[0].behind = true;
+        windows.tell_size(SIZE);
+        windows.flush(screen);
+        assert_eq!(shown(&asking), "(24x80)first (5x9)(24x80)[screen]");
+        assert_eq!(shown(&other), "first ");
     }
 
     /// Says its size again in the middle of what is written.

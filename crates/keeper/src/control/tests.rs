@@ -291,3 +291,41 @@ fn a_row_of_requests_is_heard_in_parts() {
     assert!(!door.control.has_lines());
     drop(client);
 }
+
+const AWAIT_ROOM: &[u8] =
+    b"{\"type\":\"hello\",\"protocol\":2}\n{\"id\":7,\"type\":\"await-room\",\"bytes\":100}\n";
+
+#[test]
+fn who_waits_for_room_is_answered_once_there_is_some() {
+    let mut door = Door::open("room");
+    let mut client = door.client(AWAIT_ROOM);
+    let (orders, _) = door.control.service();
+    assert_eq!(orders.len(), 1);
+    door.control.await_room(orders[0].from, orders[0].id, 100);
+    let refused = |message: &str| ReplyKind::Refused(Refusal::new(RefusalCode::NotHost, message));
+    let room = |room: usize| move |bytes: usize| (bytes <= room).then(|| refused("there is room"));
+    door.control.tell_room(room(99));
+    assert_eq!(told(&mut client).len(), 1, "nothing but the hello");
+    assert!(door.control.awaits_room());
+    door.control.tell_room(room(100));
+    let told = told(&mut client);
+    assert_eq!((told.len(), &told[0]["id"]), (1, &7.into()));
+    assert!(!door.control.awaits_room(), "it is answered once");
+}
+
+/// A command that reads nothing must not keep a stop out.
+#[test]
+fn who_waits_for_room_makes_room_for_a_stop() {
+    let mut door = Door::open("waiters");
+    let waiting: Vec<UnixStream> = (0..MOST_CLIENTS).map(|_| door.client(AWAIT_ROOM)).collect();
+    let (orders, _) = door.control.service();
+    assert_eq!(orders.len(), MOST_CLIENTS);
+    for order in &orders {
+        door.control.await_room(order.from, order.id, 100);
+    }
+    let late = door.client(STOP);
+    door.control.deaf_until = None;
+    door.control.clients.iter_mut().for_each(|client| client.since = Moment::default());
+    assert_eq!(door.hear(), 1);
+    drop((waiting, late));
+}

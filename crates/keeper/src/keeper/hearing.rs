@@ -4,7 +4,7 @@ use super::Keeper;
 use crate::asker;
 use crate::capture::{AttachRequest, Tty};
 use crate::control::Order;
-use crate::feed::Feed;
+use crate::feed::{Feed, MOST_WAITING};
 use crate::lifeline::{Received, ToKeeper};
 use fullstop_core::machine::{Ask, Input};
 use fullstop_core::signal::Signal;
@@ -47,10 +47,16 @@ impl Keeper<'_> {
                 Err(refusal) => Err(refusal.clone()),
             };
             let is_accepted = done.is_ok();
+            if let (Ok(RequestKind::AwaitRoom { bytes }), true) =
+                (request.as_ref().map(|request| &request.kind), is_accepted)
+            {
+                self.control.await_room(*from, *id, *bytes);
+                continue;
+            }
             self.control.answer(*from, *id, done.unwrap_or_else(ReplyKind::Refused));
             match request.as_ref().map(|request| &request.kind) {
-                Ok(&RequestKind::Attach { size, view, owner }) if is_accepted => {
-                    self.attach(*from, AttachRequest { size, view, owner });
+                Ok(&RequestKind::Attach { size, view, owner, sizes }) if is_accepted => {
+                    self.attach(*from, AttachRequest { size, view, owner, sizes });
                 }
                 Ok(RequestKind::Subscribe) if is_accepted => self.subscribe(*from, *id),
                 _ => {}
@@ -80,6 +86,12 @@ impl Keeper<'_> {
             }
             RequestKind::Signal { signal } => self.forward(*signal),
             RequestKind::Input { text } => self.send(text)?,
+            RequestKind::AwaitRoom { bytes } if *bytes > MOST_WAITING => {
+                let message = format!("there is never room for more than {MOST_WAITING} bytes");
+                return Err(Refusal::new(RefusalCode::InvalidRequest, message));
+            }
+            // It is answered by `tell_room`.
+            RequestKind::AwaitRoom { .. } => drop(self.input()?),
             RequestKind::CloseStdin => self.input()?.close(),
             RequestKind::Resize { size } => {
                 let size = *size;
@@ -169,6 +181,20 @@ impl Keeper<'_> {
         }
         feed.input(bytes);
         Ok(())
+    }
+
+    /// Answers those who wait for room, before each sleep.
+    pub(super) fn tell_room(&mut self) {
+        if !self.control.awaits_room() {
+            return;
+        }
+        let room = self.input().map(|feed| feed.room());
+        let accepted = self.accepted();
+        self.control.tell_room(|bytes| match &room {
+            Ok(room) if bytes > *room => None,
+            Ok(_) => Some(accepted.clone()),
+            Err(refusal) => Some(ReplyKind::Refused(refusal.clone())),
+        });
     }
 
     fn attach(&mut self, from: usize, request: AttachRequest) {

@@ -140,6 +140,7 @@ impl Keeper<'_> {
 
     /// Until something happens, or there is something to do.
     fn sleep(&mut self) {
+        self.tell_room();
         self.engine.let_die();
         let wait = self.patience().map(timespec);
         let hears = self.engine.feed.as_ref().is_some_and(|feed| feed.room() > 0);

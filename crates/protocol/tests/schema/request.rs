@@ -35,11 +35,15 @@ pub fn requests() -> Vec<Vector> {
     add("a real-time signal", RequestKind::Signal { signal });
     add("input", RequestKind::Input { text: "größer\n".into() });
     add("input that is not UTF-8", RequestKind::Input { text: bytes(b"a\xff\0") });
+    add("await-room", RequestKind::AwaitRoom { bytes: 8192 });
     add("close-stdin", RequestKind::CloseStdin);
     add("resize", RequestKind::Resize { size: SIZE });
-    add("attach", RequestKind::Attach { size: Some(SIZE), view: false, owner: false });
-    add("attach to look", RequestKind::Attach { size: None, view: true, owner: false });
-    add("attach as the owner", RequestKind::Attach { size: Some(SIZE), view: false, owner: true });
+    let window = |size| RequestKind::Attach { size, view: false, owner: false, sizes: false };
+    add("attach", window(Some(SIZE)));
+    let view = RequestKind::Attach { size: None, view: true, owner: false, sizes: true };
+    add("attach to look, and be told the size", view);
+    let (size, view, sizes) = (Some(SIZE), false, false);
+    add("attach as the owner", RequestKind::Attach { size, view, owner: true, sizes });
     add("stay", RequestKind::Stay);
     for on_host_exit in [HostPolicy::Stop, HostPolicy::Ignore] {
         let app = Some("my-app".to_owned());
@@ -52,11 +56,14 @@ pub fn requests() -> Vec<Vector> {
     add("subscribe", RequestKind::Subscribe);
 
     let full = Request { generation: Some(2), by: Some("Ada".to_owned()), ..request(stop(None)) };
-    let attach = RequestKind::Attach { size: None, view: false, owner: false };
     vectors.extend([
         Vector::new("of one generation, on behalf of somebody", &full),
         Vector::short("the least stop", json!({"id": 3, "type": "stop"}), &request(stop(None))),
-        Vector::short("the least attach", json!({"id": 3, "type": "attach"}), &request(attach)),
+        Vector::short(
+            "the least attach",
+            json!({"id": 3, "type": "attach"}),
+            &request(window(None)),
+        ),
         Vector::new("stop, with later fields", &request(stop(None))).with_unknown(
             "",
             "urgent",

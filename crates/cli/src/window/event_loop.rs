@@ -1,14 +1,14 @@
 //! The loop of a window: keys to the keeper, bytes to the screen, and whatever
 //! happens to either.
 
-use super::errand::Errand;
-use super::glass::{Glass, Shown};
-use super::pane::Pane;
+use super::source::{Output, Source};
 use super::stopping::Stopping;
+use super::terminal_output::TerminalOutput;
 use super::tty::{Tty, is_on_terminal, is_ours, size};
 use crate::fail::Fail;
-use fullstop::front::{AttachRequest, Cause, Origin, Signals, stop_self_by};
-use fullstop::{Exit, Reason, Report, Run, Signal, Stream, blocking};
+use fullstop::blocking::{self, Background};
+use fullstop::{AttachOptions, Exit, Reason, Report, Run, Signal, StopCause, Stream};
+use fullstop_cage::linux::{Origin, Signals, stop_self_by};
 use fullstop_cli::detach::{Detach, HELD_FOR, Keys};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -30,7 +30,7 @@ pub enum Role {
 }
 
 /// Why there is no window any more.
-pub enum Left {
+pub enum WindowEnd {
     Over(Box<Report>),
     Detached,
     Signal(Signal),
@@ -39,8 +39,8 @@ pub enum Left {
 pub struct Window<'r> {
     run: &'r Run,
     role: Role,
-    glass: Glass,
-    pane: Pane,
+    source: Source,
+    output: TerminalOutput,
     tty: Tty,
     keyboard: Keyboard,
     signals: Signals,
@@ -70,17 +70,16 @@ impl<'r> Window<'r> {
         let tty = Tty::find();
         let size = size().filter(|_| role != Role::Viewer);
         let size = size.or_else(|| (role == Role::Owner).then(Default::default));
-        let request =
-            AttachRequest { size, view: role == Role::Viewer, owner: role == Role::Owner };
-        let glass = Glass::open(run, request)?;
+        let (view, owner) = (role == Role::Viewer, role == Role::Owner);
+        let source = Source::open(run, AttachOptions { size, view, owner })?;
         // Keys are for hands; what comes from a pipe is passed on as it is.
         let detach = if tty.is_there() { Detach::new(keys) } else { Detach::none() };
         let open = role != Role::Viewer || tty.is_there();
         let mut window = Window {
             run,
             role,
-            glass,
-            pane: Pane::new(),
+            source,
+            output: TerminalOutput::new(),
             tty,
             keyboard: Keyboard { open, detach, held_until: None },
             signals,
@@ -98,42 +97,42 @@ impl<'r> Window<'r> {
         self.host = host;
     }
 
-    /// Stays until the run is over, or the window is left.
-    pub fn stay(mut self) -> Result<Left, Fail> {
-        let mut left = self.turns()?;
-        if let Left::Over(report) = &mut left {
+    /// Shows and types until the run is over, or the window is left.
+    pub fn run(mut self) -> Result<WindowEnd, Fail> {
+        let mut end = self.serve()?;
+        if let WindowEnd::Over(report) = &mut end {
             self.mark_unshown(report);
         }
-        let by_itself = matches!(&left, Left::Over(report) if left_by_itself(report));
+        let by_itself = matches!(&end, WindowEnd::Over(report) if left_by_itself(report));
         self.give_terminal_back(!by_itself);
-        Ok(left)
+        Ok(end)
     }
 
-    fn turns(&mut self) -> Result<Left, Fail> {
+    fn serve(&mut self) -> Result<WindowEnd, Fail> {
         loop {
-            if let Some(left) = self.hear_signals()? {
-                return Ok(left);
+            if let Some(end) = self.hear_signals()? {
+                return Ok(end);
             }
             self.hear_keeper()?;
             self.tell_shown();
             self.stopping.look()?;
-            if let Some(report) = self.glass.end().filter(|it| it.reason() != Reason::Exited) {
+            if let Some(report) = self.source.end().filter(|it| it.reason() != Reason::Exited) {
                 self.stopping.is_over(Box::new(report.clone()));
             }
             if let Some(report) = self.is_over() {
-                return Ok(Left::Over(report));
+                return Ok(WindowEnd::Over(report));
             }
             let (typed, room) = self.wait()?;
-            if room && self.pane.write() {
+            if room && self.output.write() {
                 self.stopping.is_read();
             }
-            if let Some(signal) = self.pane.gone()
-                && let Some(left) = self.lose_window(signal)?
+            if let Some(signal) = self.output.gone()
+                && let Some(end) = self.lose_window(signal)?
             {
-                return Ok(left);
+                return Ok(end);
             }
-            if typed && let Some(left) = self.read_keys()? {
-                return Ok(left);
+            if typed && let Some(end) = self.read_keys()? {
+                return Ok(end);
             }
             self.pass_on_held();
         }
@@ -141,7 +140,7 @@ impl<'r> Window<'r> {
 
     /// Nothing more is to be shown, or it was shown to nobody for long enough.
     fn is_over(&self) -> Option<Box<Report>> {
-        if let Some(report) = self.glass.report().filter(|_| self.pane.is_empty()) {
+        if let Some(report) = self.source.report().filter(|_| self.output.is_empty()) {
             return Some(Box::new(report.clone()));
         }
         match &self.stopping {
@@ -163,13 +162,13 @@ impl<'r> Window<'r> {
             fds.push(PollFd::new(&stdin, PollFlags::IN));
             fds.len() - 1
         });
-        let pane = (!self.pane.is_empty()).then(|| {
-            fds.push(PollFd::new(&self.pane, PollFlags::OUT));
+        let output = (!self.output.is_empty()).then(|| {
+            fds.push(PollFd::new(&self.output, PollFlags::OUT));
             fds.len() - 1
         });
-        fds.extend(self.glass.interest(self.pane.has_room()));
-        if let Some(errand) = self.stopping.descriptor() {
-            fds.push(PollFd::from_borrowed_fd(errand, PollFlags::IN));
+        fds.extend(self.source.interest(self.output.has_room()));
+        if let Some(task) = self.stopping.descriptor() {
+            fds.push(PollFd::from_borrowed_fd(task, PollFlags::IN));
         }
         let host = self.host.as_ref().map(|host| {
             fds.push(PollFd::new(host, PollFlags::IN));
@@ -182,22 +181,22 @@ impl<'r> Window<'r> {
             return Ok((false, false));
         }
         let ready = |at: Option<usize>| at.is_some_and(|at| !fds[at].revents().is_empty());
-        let (typed, room, host) = (ready(keyboard), ready(pane), ready(host));
+        let (typed, room, host) = (ready(keyboard), ready(output), ready(host));
         drop(fds);
         if host {
             self.host = None;
-            self.stopping.ask(self.run, Cause::HostGone)?;
+            self.stopping.ask(self.run, StopCause::HostGone)?;
         }
         Ok((typed, room))
     }
 
     /// What the keeper says, as far as there is room for it, and its last words.
     fn hear_keeper(&mut self) -> Result<(), Fail> {
-        self.glass.flush();
-        while self.pane.has_room() || self.glass.is_abandoned() {
-            match self.glass.next()? {
-                Some(Shown::Bytes(bytes)) => self.pane.show(&bytes),
-                Some(Shown::Screen(bytes)) => self.pane.show_screen(&bytes),
+        self.source.flush();
+        while self.output.has_room() || self.source.is_abandoned() {
+            match self.source.next()? {
+                Some(Output::Bytes(bytes)) => self.output.show(&bytes),
+                Some(Output::Screen(bytes)) => self.output.show_screen(&bytes),
                 None => break,
             }
         }
@@ -207,21 +206,21 @@ impl<'r> Window<'r> {
     /// What the keeper must know for its report: when all is shown that it has asked
     /// for, and at once when nothing more can be.
     fn tell_shown(&mut self) {
-        let refusal = self.pane.refusal().cloned();
+        let refusal = self.output.refusal().cloned();
         let news = refusal.is_some() && !self.refusal_told;
-        if news || (self.glass.is_asked() && self.pane.is_empty()) {
+        if news || (self.source.awaits_confirmation() && self.output.is_empty()) {
             self.refusal_told = refusal.is_some();
-            self.glass.tell_shown(self.pane.shown(), refusal);
+            self.source.confirm(self.output.shown(), refusal);
         }
     }
 
     /// A keeper that was killed could not write down what it was told.
     fn mark_unshown(&self, report: &mut Report) {
         let tty = report.output.iter_mut().find(|output| output.stream == Stream::Tty);
-        if let (Some(why), Some(tty)) = (self.pane.refusal(), tty)
+        if let (Some(why), Some(tty)) = (self.output.refusal(), tty)
             && tty.refusal.is_none()
         {
-            tty.unshown = tty.bytes.saturating_sub(self.pane.shown());
+            tty.unshown = tty.bytes.saturating_sub(self.output.shown());
             tty.refusal = Some(why.clone());
         }
     }
@@ -231,10 +230,10 @@ impl<'r> Window<'r> {
         if self.tty.is_there() && !self.tty.is_taken() {
             return false;
         }
-        self.keyboard.open && self.glass.takes_keys(self.tty.is_taken())
+        self.keyboard.open && self.source.takes_keys(self.tty.is_taken())
     }
 
-    fn read_keys(&mut self) -> Result<Option<Left>, Fail> {
+    fn read_keys(&mut self) -> Result<Option<WindowEnd>, Fail> {
         let mut buffer = [0; 4096];
         let length = match rustix::io::read(rustix::stdio::stdin(), &mut buffer) {
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return Ok(None),
@@ -246,13 +245,13 @@ impl<'r> Window<'r> {
                 // A terminal has no end but that it is gone.
                 return self.lose_window(Signal::HUP);
             }
-            self.glass.type_bytes(&[END_OF_INPUT]);
+            self.source.type_bytes(&[END_OF_INPUT]);
             return Ok(None);
         }
         let (passed, leave) = self.keyboard.detach.feed(&buffer[..length]);
         let leave = leave || (self.role == Role::Viewer && passed.contains(&CTRL_C));
         self.keyboard.held_until = self.keyboard.detach.holds().then(|| Instant::now() + HELD_FOR);
-        self.glass.type_bytes(&passed);
+        self.source.type_bytes(&passed);
         Ok(if leave { self.detach() } else { None })
     }
 
@@ -260,55 +259,55 @@ impl<'r> Window<'r> {
         if self.keyboard.held_until.is_some_and(|until| until <= Instant::now()) {
             self.keyboard.held_until = None;
             let held = self.keyboard.detach.release();
-            self.glass.type_bytes(&held);
+            self.source.type_bytes(&held);
         }
     }
 
     /// The run must know that it may stay before its window is gone.
-    fn detach(&mut self) -> Option<Left> {
-        self.glass.send_last_keys();
+    fn detach(&mut self) -> Option<WindowEnd> {
+        self.source.send_last_keys();
         if self.role == Role::Owner
-            && !self.glass.is_over()
+            && self.source.end().is_none()
             && let Err(error) = blocking::wait(self.run.stay())
         {
-            self.pane.show(format!("\r\nfullstop: cannot detach: {error}\r\n").as_bytes());
+            self.output.show(format!("\r\nfullstop: cannot detach: {error}\r\n").as_bytes());
             return None;
         }
-        Some(Left::Detached)
+        Some(WindowEnd::Detached)
     }
 
     /// Nobody sees the window any more. A run that was started from it ends.
-    fn lose_window(&mut self, signal: Signal) -> Result<Option<Left>, Fail> {
+    fn lose_window(&mut self, signal: Signal) -> Result<Option<WindowEnd>, Fail> {
         if self.role != Role::Owner {
-            return Ok(Some(Left::Signal(signal)));
+            return Ok(Some(WindowEnd::Signal(signal)));
         }
         if !self.stopping.is_asked() {
-            self.stopping.ask(self.run, Cause::Heard(signal))?;
+            self.stopping.ask(self.run, StopCause::Signal(signal))?;
         }
         Ok(None)
     }
 
-    fn hear_signals(&mut self) -> Result<Option<Left>, Fail> {
+    fn hear_signals(&mut self) -> Result<Option<WindowEnd>, Fail> {
         while let Some(heard) = self.signals.next() {
             match heard.signal {
                 Signal::PIPE => {}
-                Signal::WINCH => self.glass.resize(size()),
-                Signal::CONT => self.come_back()?,
+                Signal::WINCH => self.source.resize(size()),
+                Signal::CONT => self.come_back(),
                 Signal::TSTP if self.may_stop => {
                     self.give_terminal_back(true);
                     stop_self_by(Signal::TSTP);
                     // A group that nobody looks after does not stop, and is not
                     // continued.
-                    self.come_back()?;
+                    self.come_back();
                 }
                 Signal::USR1 | Signal::USR2 | Signal::TSTP | Signal::TTIN | Signal::TTOU => {
                     let (run, signal) = (self.run.clone(), heard.signal);
-                    Errand::send(move || async move { run.signal(signal).await })?;
+                    Background::begin(move || async move { run.signal(signal).await })?;
                 }
                 signal if self.role == Role::Owner => {
-                    self.stopping.ask(self.run, Cause::Heard(signal))?;
+                    self.stopping.ask(self.run, StopCause::Signal(signal))?;
                 }
-                signal => return Ok(Some(Left::Signal(signal))),
+                signal => return Ok(Some(WindowEnd::Signal(signal))),
             }
         }
         Ok(None)
@@ -316,13 +315,13 @@ impl<'r> Window<'r> {
 
     /// Somebody has used the terminal meanwhile. The owner's window gets every byte
     /// and no screen: the command is told the size, and draws anew if it can.
-    fn come_back(&mut self) -> Result<(), Fail> {
+    fn come_back(&mut self) {
         self.take_terminal();
         if self.tty.is_taken() && self.role != Role::Owner {
-            return self.glass.redraw(size());
+            self.source.redraw(size());
+        } else {
+            self.source.resize(size());
         }
-        self.glass.resize(size());
-        Ok(())
     }
 
     /// In the background the terminal is not ours, and we stop as any program that
@@ -340,7 +339,7 @@ impl<'r> Window<'r> {
 
     fn give_terminal_back(&mut self, reset: bool) {
         if reset && (self.tty.is_taken() || !self.tty.is_there()) {
-            self.pane.reset();
+            self.output.reset();
         }
         self.tty.give_back();
     }

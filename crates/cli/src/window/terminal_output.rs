@@ -2,7 +2,8 @@
 
 use super::other_screen::OtherScreen;
 use fullstop::Signal;
-use fullstop::front::{LEAVE_OTHER_SCREEN, SANE, plain};
+use fullstop_cage::plain;
+use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, write};
 use std::collections::VecDeque;
@@ -18,7 +19,7 @@ const SMALL_CHUNK: usize = 512;
 /// In place of whatever was shown before.
 const CLEAR: &[u8] = b"\x1b[0m\x1b[H\x1b[2J";
 
-pub struct Pane {
+pub struct TerminalOutput {
     /// A terminal may have less room than it says, and stdout is shared with others,
     /// so that it cannot be made non-blocking: it is opened anew.
     own: Option<OwnedFd>,
@@ -40,12 +41,12 @@ pub enum Lost {
     Refused(String),
 }
 
-impl Pane {
-    pub fn new() -> Pane {
+impl TerminalOutput {
+    pub fn new() -> TerminalOutput {
         let is_terminal = io::stdout().is_terminal();
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let own = is_terminal.then(|| open("/proc/self/fd/1", flags, Mode::empty()).ok()).flatten();
-        Pane {
+        TerminalOutput {
             own,
             is_terminal,
             unwritten: VecDeque::new(),
@@ -132,7 +133,7 @@ impl Pane {
     }
 }
 
-impl AsFd for Pane {
+impl AsFd for TerminalOutput {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.own {
             Some(own) => own.as_fd(),
