@@ -1,6 +1,6 @@
 //! `fullstop attach`: a window on a run that has a terminal of its own.
 
-use crate::fail::{Fail, complain};
+use crate::fail::{Fail, complain, wait};
 use crate::stop::line;
 use crate::watch::status_of;
 use crate::window::{Left, Role, Window, let_go, name_the_living, say_detached};
@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal as _};
 pub fn attach(options: &AttachOptions) -> Result<(), Fail> {
     let role = if options.view { Role::Viewer } else { Role::Guest };
     check_terminals(role)?;
-    let run = Runs::open()?.find(&options.id)?;
+    let run = wait(async { Ok(Runs::open()?.find(&options.id).await?) })?;
     match Window::open(&run, role, &options.keys)?.stay()? {
         Left::Over(report) => {
             let_go(&run, &report);

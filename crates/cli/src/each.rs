@@ -6,15 +6,19 @@ use fullstop::{Error, Run, Runs};
 
 /// What goes wrong with one run is said, and the others have their turn. The status is that
 /// of the last failure.
-pub fn each(
+pub async fn each(
     words: &[String],
     status: fn(&Error) -> u8,
-    mut act: impl FnMut(Run) -> Result<(), Error>,
+    mut act: impl AsyncFnMut(Run) -> Result<(), Error>,
 ) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let mut failed = None;
     for word in words {
-        if let Err(error) = runs.find(word).and_then(&mut act) {
+        let done = match runs.find(word).await {
+            Ok(run) => act(run).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
             complain(format!("{word}: {}", explain(&error)));
             failed = Some(Fail::silent(status(&error)));
         }

@@ -2,14 +2,12 @@
 
 use crate::fail::complain;
 use fullstop::front::while_read;
-use fullstop::{Result, blocking};
 use std::io;
 use std::os::fd::AsFd as _;
 
 /// Does this until stdout has no reader any more. Nothing, if it was not done by then.
-pub fn until_unread<T>(follow: impl Future<Output = T>) -> Result<Option<T>> {
-    let stdout = io::stdout();
-    blocking::wait(async { Ok(while_read(stdout.as_fd(), follow).await) })
+pub async fn until_unread<T>(follow: impl Future<Output = T>) -> Option<T> {
+    while_read(io::stdout().as_fd(), follow).await
 }
 
 /// Says once that it is looked again and again, for want of something that wakes.

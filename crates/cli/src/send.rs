@@ -2,8 +2,8 @@
 
 use crate::fail::Fail;
 use crate::print::tell_json;
+use fullstop::Runs;
 use fullstop::front::{Sender, cannot};
-use fullstop::{Runs, blocking};
 use fullstop_cli::args::SendOptions;
 use serde_json::json as value;
 use std::ffi::OsStr;
@@ -13,16 +13,16 @@ use std::os::unix::ffi::OsStrExt;
 /// As much of stdin as is sent at once.
 const CHUNK: usize = 64 * 1024;
 
-pub fn send(options: &SendOptions) -> Result<(), Fail> {
-    let run = Runs::open()?.find(&options.id)?;
+pub async fn send(options: &SendOptions) -> Result<(), Fail> {
+    let run = Runs::open()?.find(&options.id).await?;
     let mut sender = Sender::new(&run, options.timeout);
     if options.text == ["-"] {
-        send_stdin(&mut sender)?;
+        send_stdin(&mut sender).await?;
     } else {
         let text = options.text.join(OsStr::new(" "));
-        blocking::wait(sender.send(text.as_bytes()))?;
+        sender.send(text.as_bytes()).await?;
     }
-    blocking::wait(sender.send_keys(&options.keys))?;
+    sender.send_keys(&options.keys).await?;
     if options.json {
         tell_json(&value!({ "id": run.id(), "sent": sender.sent() }));
     }
@@ -30,21 +30,21 @@ pub fn send(options: &SendOptions) -> Result<(), Fail> {
 }
 
 /// As it comes, so that it may come from something that goes on.
-fn send_stdin(sender: &mut Sender<'_>) -> Result<(), Fail> {
+async fn send_stdin(sender: &mut Sender<'_>) -> Result<(), Fail> {
     let mut buffer = vec![0; CHUNK];
     loop {
         match io::stdin().read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(length) => blocking::wait(sender.send(&buffer[..length]))?,
+            Ok(length) => sender.send(&buffer[..length]).await?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(cannot("read stdin")(error).into()),
         }
     }
 }
 
-pub fn close_stdin(id: &str, as_json: bool) -> Result<(), Fail> {
-    let run = Runs::open()?.find(id)?;
-    blocking::wait(run.close_stdin())?;
+pub async fn close_stdin(id: &str, as_json: bool) -> Result<(), Fail> {
+    let run = Runs::open()?.find(id).await?;
+    run.close_stdin().await?;
     if as_json {
         tell_json(&value!({ "id": run.id(), "closed": true }));
     }

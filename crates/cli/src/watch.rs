@@ -7,7 +7,7 @@ use crate::following::{Looking, until_unread};
 use crate::print::{exit, json, json_line, print, tell_json};
 use crate::show::asked_by;
 use crate::stop::line;
-use fullstop::{Ending, Error, Event, EventKind, Id, Report, Run, Runs, Signal, blocking};
+use fullstop::{Ending, Error, Event, EventKind, Id, Report, Run, Runs, Signal};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::plain;
 use serde_json::{Value, json as value};
@@ -15,14 +15,14 @@ use std::time::Instant;
 
 /// Waits for all of them. The status is that of the first one given that has failed, as
 /// `run` would have given it.
-pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
+pub async fn wait(options: &WaitOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
-    let found: Result<Vec<Run>, _> = options.ids.iter().map(|id| runs.find(id)).collect();
+    let found = found(&runs, &options.ids).await?;
     let until = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut failed = None;
-    for run in found? {
+    for run in found {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let status = match (blocking::wait(run.wait_for(left)), options.timeout) {
+        let status = match (run.wait_for(left).await, options.timeout) {
             (Ok(report), _) => {
                 if options.json {
                     json(&report)?;
@@ -46,6 +46,14 @@ pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
     failed.map_or(Ok(()), |status| Err(Fail::silent(status)))
 }
 
+async fn found(runs: &Runs, words: &[String]) -> Result<Vec<Run>, Fail> {
+    let mut found = Vec::new();
+    for word in words {
+        found.push(runs.find(word).await?);
+    }
+    Ok(found)
+}
+
 pub fn status_of(report: &Report) -> u8 {
     /// A shell shows a death by a signal so.
     const SIGNALLED: i32 = 128;
@@ -55,24 +63,24 @@ pub fn status_of(report: &Report) -> u8 {
     }
 }
 
-pub fn signal(signal: Signal, ids: &[String], as_json: bool) -> Result<(), Fail> {
-    each(ids, failed, |run| {
-        blocking::wait(run.signal(signal))?;
+pub async fn signal(signal: Signal, ids: &[String], as_json: bool) -> Result<(), Fail> {
+    each(ids, failed, async |run| {
+        run.signal(signal).await?;
         if as_json {
             tell_json(&value!({ "id": run.id(), "signal": signal, "accepted": true }));
         }
         Ok(())
     })
+    .await
 }
 
 /// The events of some runs or of all, in order of time.
-pub fn events(options: &EventsOptions) -> Result<(), Fail> {
+pub async fn events(options: &EventsOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
-    let named: Result<Vec<Id>, _> =
-        options.ids.iter().map(|id| runs.find(id).map(|run| run.id().clone())).collect();
-    let named = named?;
+    let found = found(&runs, &options.ids).await?;
+    let named: Vec<Id> = found.iter().map(|run| run.id().clone()).collect();
     if !options.follow {
-        return show(&runs.past_events(&named)?, options.json);
+        return show(&runs.past_events(&named).await?, options.json);
     }
     let mut events = runs.follow_events(&named);
     let mut looking = Looking::default();
@@ -82,7 +90,7 @@ pub fn events(options: &EventsOptions) -> Result<(), Fail> {
             looking.tell("events", events.why_looking());
         }
     };
-    until_unread(follow)?.unwrap_or(Ok(()))
+    until_unread(follow).await.unwrap_or(Ok(()))
 }
 
 fn show(events: &[Event], as_json: bool) -> Result<(), Fail> {

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let empty = std::env::temp_dir().join(format!("fullstop-doc-error-{}", std::process::id()));
 /// let runs = fullstop::Runs::at(&empty)?;
-/// let missing = runs.find("no-such-run").unwrap_err();
+/// let missing = fullstop::blocking::wait(runs.find("no-such-run")).unwrap_err();
 /// assert_eq!(missing.code(), "no-such-run");
 /// assert!(missing.to_string().contains("no-such-run"));
 /// # std::fs::remove_dir_all(&empty)?;
@@ -54,7 +54,13 @@ pub enum Error {
     NotStarted(Failure),
     /// Nothing may start in this group now, or it was closed since the start was asked for.
     #[error("{why}")]
-    GroupClosed { group: String, why: String },
+    GroupClosed {
+        /// The group that the command was to start in, or one above it.
+        group: String,
+        /// Which of them was closed when that was last looked at; nothing, if it is open again.
+        closed: Option<String>,
+        why: String,
+    },
     /// [`crate::init`] was not called, and no keeper executable was named.
     #[error(
         "call fullstop::init() first in main, or name a keeper executable: runs are kept by another \
@@ -340,8 +346,12 @@ fn no_log(id: &Id, stream: Option<Stream>) -> String {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Error {
         match &error {
-            StoreError::GroupClosed(group) | StoreError::GroupClosedMeanwhile(group) => {
-                Error::GroupClosed { group: group.clone(), why: error.to_string() }
+            StoreError::GroupClosed(group) => {
+                let (closed, why) = (Some(group.clone()), error.to_string());
+                Error::GroupClosed { group: group.clone(), closed, why }
+            }
+            StoreError::GroupClosedMeanwhile(group) => {
+                Error::GroupClosed { group: group.clone(), closed: None, why: error.to_string() }
             }
             _ => Error::Store(error),
         }

@@ -46,13 +46,13 @@ impl Run {
 
     /// The end of its input, behind whatever was sent.
     pub async fn close_stdin(&self) -> Result<()> {
-        self.reads()?;
+        self.reads().await?;
         self.give(&RequestKind::CloseStdin).await
     }
 
     /// What it reads from, if anything can be sent there.
-    fn reads(&self) -> Result<Spec> {
-        let spec = self.spec()?;
+    async fn reads(&self) -> Result<Spec> {
+        let spec = self.spec().await?;
         if spec.stdin == Stdin::Pipe || spec.output.terminal().is_some() {
             return Ok(spec);
         }
@@ -89,7 +89,7 @@ impl<'r> Sender<'r> {
     }
 
     pub async fn send(&mut self, input: &[u8]) -> Result<()> {
-        self.run.reads()?;
+        self.run.reads().await?;
         self.given += input.len();
         for piece in input.chunks(PIECE) {
             self.send_piece(piece).await?;
@@ -99,7 +99,7 @@ impl<'r> Sender<'r> {
     }
 
     pub async fn send_keys(&mut self, keys: &[Key]) -> Result<()> {
-        let terminal = self.run.reads()?.output.terminal().is_some();
+        let terminal = self.run.reads().await?.output.terminal().is_some();
         let bytes = |key| if terminal { Key::typed(key) } else { Key::piped(key) };
         let input: Vec<u8> = keys.iter().flat_map(bytes).copied().collect();
         self.send(&input).await

@@ -16,15 +16,13 @@ const NEWER: &str = "newer";
 /// How a run stands, at one instant.
 ///
 /// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-status-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// for status in runs.list(false)? {
+/// for status in fullstop::blocking::wait(runs.list(false))? {
 ///     println!("{} {} {}", status.id, status.state, status.command.join(" "));
 /// }
 /// # std::fs::remove_dir_all(&dir)?;
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
@@ -65,7 +63,7 @@ pub struct Status {
 /// use fullstop::{Command, blocking};
 ///
 /// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
-/// for process in run.processes()? {
+/// for process in blocking::wait(run.processes())? {
 ///     assert_eq!(process.command, "sleep 60");
 /// }
 /// blocking::wait(run.kill())?;
@@ -93,9 +91,9 @@ pub struct Process {
 /// use fullstop::{Command, Usage, blocking};
 ///
 /// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
-/// assert_eq!(run.usage()?.processes, 1);
+/// assert_eq!(blocking::wait(run.usage())?.processes, 1);
 /// blocking::wait(run.kill())?;
-/// assert_eq!(run.usage()?, Usage::default());
+/// assert_eq!(blocking::wait(run.usage())?, Usage::default());
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

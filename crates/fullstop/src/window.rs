@@ -59,8 +59,8 @@ pub enum Shown {
 /// # fullstop::init();
 /// use fullstop::{AttachOptions, Runs, Shown, blocking};
 ///
-/// let run = Runs::open()?.find("research")?;
 /// let report = blocking::wait(async {
+///     let run = Runs::open()?.find("research").await?;
 ///     let mut window = run.attach(AttachOptions::default()).await?;
 ///     window.type_bytes(b"exit\r").await?;
 ///     loop {

@@ -168,7 +168,12 @@ pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Re
             Ok(Run::hosted(runs.clone(), run, generation, line))
         }
         Some(ReplyKind::Failed(failure)) if failure.code == FailureCode::GroupClosed => {
-            Err(Error::GroupClosed { group: group.unwrap_or_default(), why: failure.message })
+            let (group, why) = (group.unwrap_or_default(), failure.message);
+            let closed = match runs.group(&group) {
+                Ok(group) => group.closed_by().await.ok().flatten(),
+                Err(_) => None,
+            };
+            Err(Error::GroupClosed { group, closed, why })
         }
         Some(ReplyKind::Failed(failure)) => Err(Error::NotStarted(failure)),
         Some(_) => Err(Error::not_started("the keeper answered strangely")),

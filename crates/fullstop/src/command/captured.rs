@@ -2,7 +2,6 @@
 
 use super::Command;
 use crate::error::Result;
-use crate::helpers::help;
 use fullstop_protocol::Report;
 
 /// How a command ended, and what it wrote.
@@ -36,7 +35,7 @@ impl Command {
     pub async fn output(self) -> Result<CapturedOutput> {
         let run = self.capture().spawn().await?;
         let report = run.wait().await?;
-        let (stdout, stderr) = help(move || run.output()).await??;
+        let (stdout, stderr) = run.output().await?;
         Ok(CapturedOutput { report, stdout, stderr })
     }
 }
