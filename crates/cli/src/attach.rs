@@ -4,8 +4,9 @@ use crate::fail::{Fail, complain, wait};
 use crate::stop::line;
 use crate::watch::status_of;
 use crate::window::{Left, Role, Window, let_go, name_the_living, say_detached};
-use fullstop::{Ending, Runs};
+use fullstop::Runs;
 use fullstop_cli::args::AttachOptions;
+use fullstop_keeper::Ending;
 use std::io::{self, IsTerminal as _};
 
 pub fn attach(options: &AttachOptions) -> Result<(), Fail> {

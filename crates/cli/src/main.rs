@@ -24,10 +24,11 @@ mod watch;
 mod window;
 
 use fail::{Fail, complain, wait};
+use fullstop::Order;
 use fullstop::front::hide_arguments_behind;
-use fullstop::{Ending, Order};
 use fullstop_cli::args::{self, Call, Man, UsageError};
 use fullstop_cli::{completions, help, man};
+use fullstop_keeper::Ending;
 use std::process::exit;
 
 fullstop::entry!(start);

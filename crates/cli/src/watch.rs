@@ -7,9 +7,10 @@ use crate::following::{Looking, until_unread};
 use crate::print::{exit, json, json_line, print, tell_json};
 use crate::show::asked_by;
 use crate::stop::line;
-use fullstop::{Ending, Error, Event, EventKind, Id, Report, Run, Runs, Signal};
+use fullstop::{Error, Event, EventKind, Id, Report, Run, Runs, Signal};
 use fullstop_cli::args::{EventsOptions, WaitOptions};
 use fullstop_cli::plain;
+use fullstop_keeper::Ending;
 use serde_json::{Value, json as value};
 use std::time::Instant;
 

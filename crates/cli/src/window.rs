@@ -16,8 +16,9 @@ use crate::run::command;
 use fullstop::front::{
     Origin, cannot, ignore_job_stops, name_living, name_unshown, stops_with_parent, watch_parent,
 };
-use fullstop::{Ending, HostPolicy, Loudness, Report, Run, RunState, Sink, blocking};
+use fullstop::{HostPolicy, Report, Run, RunState, blocking};
 use fullstop_cli::args::RunOptions;
+use fullstop_keeper::{Ending, Loudness, Sink};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};

@@ -33,6 +33,7 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "of a variant, its own words say what its fields are")]
 pub enum Error {
     /// The state directory, or a file in it.
     #[error(transparent)]
@@ -210,6 +211,12 @@ pub enum Error {
 }
 
 /// What a library call comes to.
+///
+/// ```
+/// fn live() -> fullstop::Result<usize> {
+///     fullstop::blocking::wait(async { Ok(fullstop::Runs::open()?.live_ids().await?.len()) })
+/// }
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

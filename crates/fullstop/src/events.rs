@@ -34,7 +34,7 @@ use tokio::time::timeout;
 /// }
 /// assert!(matches!(seen[0], EventKind::Started { .. }));
 /// # blocking::wait(run.wait())?;
-/// # std::fs::remove_dir_all(&dir)?;
+/// # let _ = std::fs::remove_dir_all(&dir);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

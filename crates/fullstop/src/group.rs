@@ -54,6 +54,7 @@ pub struct Group {
 /// ```
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct GroupReport {
+    /// Its name.
     pub group: String,
     /// Nothing can start in it any more.
     pub closed: bool,
@@ -101,6 +102,7 @@ impl Group {
         Group { runs, name }
     }
 
+    /// Its path, such as `plan/research`.
     pub fn name(&self) -> &str {
         self.name.as_str()
     }

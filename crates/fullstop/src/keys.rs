@@ -55,6 +55,7 @@ const ALT: &[&str] = &["M-", "Alt-", "Alt+"];
 pub struct Key(String);
 
 impl Key {
+    /// The key that ends a line.
     pub fn enter() -> Key {
         Key(ENTER.to_owned())
     }

@@ -14,6 +14,7 @@
 //!
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod any_of;
 pub mod blocking;
@@ -65,18 +66,18 @@ pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
 pub use fullstop_core::id::Id;
 pub use fullstop_core::identity::Identity;
-pub use fullstop_core::ladder::Ladder;
-pub use fullstop_core::machine::Plan;
+pub use fullstop_core::ladder::{Action, Ladder, Step, Target};
 pub use fullstop_core::preset;
 pub use fullstop_core::signal::Signal;
 pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
-pub use fullstop_keeper::{Ending, Loudness, Sink};
+/// Every type of the wire and the disk. Those that this library deals in stand here as well.
+pub use fullstop_protocol as protocol;
 pub use fullstop_protocol::{
-    Ancestry, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host, HostPolicy,
-    KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report, RunState,
-    SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
-    Whereabouts, Word, World,
+    Ancestry, Asker, CapturedStream, Claim, Drain, Event, EventKind, Failure, FailureCode, Fit,
+    Host, HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode,
+    Report, RunState, SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp,
+    TrackedMember, Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
 pub use group::{Group, GroupReport};

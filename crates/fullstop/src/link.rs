@@ -23,14 +23,18 @@ const PIECE: usize = 16 * 1024;
 /// What is wanted of a window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttachRequest {
+    /// The size of the window.
     pub size: Option<Size>,
+    /// Only to look at it.
     pub view: bool,
+    /// The window that the run was started from.
     pub owner: bool,
 }
 
 /// What attaching came to.
 #[derive(Debug)]
 pub enum Attached {
+    /// A window is open.
     To(Link),
     /// It is over, or stuck: there is no keeper, or none that shows anything.
     Over(Box<Report>),
@@ -106,6 +110,7 @@ impl Link {
         }
     }
 
+    /// The window has another size.
     pub fn resize(&mut self, size: Size) {
         self.unsent.extend(Frame::Resize(size.within_reason()).encode());
     }

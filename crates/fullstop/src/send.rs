@@ -79,6 +79,7 @@ pub struct Sender<'r> {
 }
 
 impl<'r> Sender<'r> {
+    /// Waits no longer than this for the command to read.
     pub fn new(run: &'r Run, patience: Duration) -> Sender<'r> {
         Sender { run, patience, sent: 0, given: 0 }
     }
@@ -88,6 +89,7 @@ impl<'r> Sender<'r> {
         self.sent
     }
 
+    /// Sends this behind what was sent before.
     pub async fn send(&mut self, input: &[u8]) -> Result<()> {
         self.run.reads().await?;
         self.given += input.len();
@@ -98,6 +100,7 @@ impl<'r> Sender<'r> {
         Ok(())
     }
 
+    /// Sends these keys as a terminal would, or as they go through a pipe.
     pub async fn send_keys(&mut self, keys: &[Key]) -> Result<()> {
         let terminal = self.run.reads().await?.output.terminal().is_some();
         let bytes = |key| if terminal { Key::typed(key) } else { Key::piped(key) };

@@ -26,11 +26,16 @@ const NEWER: &str = "newer";
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
+    /// The id of the run.
     pub id: Id,
+    /// The name that it was given.
     pub name: Option<String>,
+    /// The group that it is in.
     pub group: Option<String>,
+    /// Its labels.
     #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+    /// How often it has been started.
     pub generation: u32,
     /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
     /// after it, `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
@@ -39,12 +44,17 @@ pub struct Status {
     pub reason: Option<String>,
     /// The step of a stop under way, and how long it waits.
     pub step: Option<String>,
+    /// How long that step is still waited for.
     pub step_left_ms: Option<u64>,
+    /// How long it has been there, or was.
     pub age_ms: u64,
+    /// What runs, word by word.
     pub command: Vec<String>,
+    /// When this generation began.
     pub started_at: Timestamp,
     /// How many events there were, through all generations.
     pub events: u64,
+    /// How it ended, once it has; of a stuck one, how that went.
     pub report: Option<Report>,
     /// Its keeper or its guard lives, whatever can be read of it.
     pub live: bool,
@@ -72,12 +82,19 @@ pub struct Status {
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Process {
+    /// Its pid.
     pub pid: i32,
+    /// The pid of its parent.
     pub ppid: i32,
+    /// The letter that `ps` shows for its state.
     pub state: char,
+    /// How long it has lived.
     pub age_ms: u64,
+    /// The processor time that it has had.
     pub cpu_ms: u64,
+    /// The memory that it holds, in bytes; pages that several share are counted for each.
     pub memory: u64,
+    /// Its command line.
     pub command: String,
 }
 
@@ -99,8 +116,11 @@ pub struct Process {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
+    /// How many are alive.
     pub processes: usize,
+    /// The processor time that they have had.
     pub cpu_ms: u64,
+    /// The memory that they hold, in bytes.
     pub memory: u64,
 }
 

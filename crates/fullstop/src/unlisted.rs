@@ -43,6 +43,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unlisted {
+    /// The id that it shows.
     pub id: Id,
     /// The pid of a process that shows the title of its keeper.
     pub keeper: Option<i32>,

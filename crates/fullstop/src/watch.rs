@@ -42,15 +42,22 @@ use tokio::time::timeout;
 pub enum Change {
     /// All that there are now. What was known before is void.
     Snapshot {
+        /// How each of them stands.
         runs: Vec<Status>,
         /// Changes before it cannot be told: too many came at once, the cursor is not known
         /// any more, or there was another journal.
         missed: bool,
     },
     /// A run began, or stands differently.
-    Run { run: Box<Status> },
+    Run {
+        /// How it stands now.
+        run: Box<Status>,
+    },
     /// A run was removed, whether or not it was one of those that were asked for.
-    Removed { id: Id },
+    Removed {
+        /// Which one.
+        id: Id,
+    },
 }
 
 /// Watches runs: those that are unfinished, and those that begin.

@@ -47,7 +47,9 @@ impl Command {
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.
-    /// To be called while there is one thread. Returns how to end.
+    /// To be called while there is one thread. Returns how to end. For the command `fullstop`;
+    /// not stable.
+    #[doc(hidden)]
     pub fn run_here(mut self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
         let runs = self.runs.take();
         let mut spec = self.into_spec(Placement::Foreground)?;

@@ -21,9 +21,11 @@ use fullstop_protocol::Report;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CapturedOutput {
+    /// How it ended.
     pub report: Report,
     /// Of a command with a terminal of its own, all that it has shown there.
     pub stdout: Vec<u8>,
+    /// What it wrote to stderr.
     pub stderr: Vec<u8>,
 }
 
