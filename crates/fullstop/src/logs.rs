@@ -236,4 +236,4 @@ impl Following {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -169,3 +169,6 @@ impl StateFiles {
         Ok(pruned)
     }
 }
+
+#[cfg(test)]
+mod tests;
