@@ -86,7 +86,7 @@ pub enum Change {
 /// let mut later = runs.watch().since(cursor);
 /// blocking::wait(run.remove())?;
 /// assert!(matches!(blocking::wait(later.next())?, Change::Removed { .. }));
-/// # std::fs::remove_dir_all(&dir)?;
+/// # let _ = std::fs::remove_dir_all(&dir);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
