@@ -4,7 +4,10 @@
 use std::fs;
 use std::time::Duration;
 
-use arena::{Context, Ended, Need, Outcome, Registry, Signal, World, ensure, seconds, send_signal};
+use arena::{
+    Context, Ended, Need, Outcome, Registry, Signal, World, await_until, ensure, seconds,
+    send_signal,
+};
 
 use super::kit::{
     AS_ROOT, EVERYWHERE, Launch, Lines, Place, Run, SOON, add, all_clean, keeper, text,
@@ -88,13 +91,16 @@ fn made_to_leave(world: &mut World, place: Place) -> Outcome {
 
 /// A keeper without a single descriptor can neither see nor kill; its guard can.
 fn no_descriptors(world: &mut World, place: Place) -> Outcome {
-    let mut ready = Lines::create(world, "ready")?;
-    let command = "trap '' TERM; prlimit --pid $PPID --nofile=0:0 && echo up > ready; \
-                   setsid sleep 50 & sleep 50; true";
+    let taken = world.dir().join("taken");
+    let command = format!(
+        "trap '' TERM; prlimit --pid $PPID --nofile=0:0 && : > {}; setsid sleep 50 & sleep 50; true",
+        text(&taken)
+    );
     let launch = Launch::new(place).options(&["--grace", "400ms"]);
-    let run = launch.start(world, &["sh", "-c", command])?;
-    ready.expect("up")?;
-    // It may have noticed already, and be gone.
+    let run = launch.start(world, &["sh", "-c", &command])?;
+    // A keeper that notices at once is gone, and all with it, before anybody can tell of it.
+    let noticed = || taken.exists() || run.report().is_ok();
+    ensure!(await_until(SOON, noticed), "nobody has taken the descriptors");
     let _ = send_signal(run.pid(), Signal::TERM);
     let ended = world.wait(&run.spawned, SOON)?;
     ensure!(ended == Ended::Code(137), "run ended with {ended}");

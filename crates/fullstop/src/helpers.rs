@@ -5,6 +5,7 @@
 //! done in place, and no thread is made.
 
 use crate::error::{Error, Result};
+use crate::thread;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,7 +74,8 @@ impl Helpers {
             return self.more.notify_one();
         }
         if state.threads < MOST
-            && Builder::new().name("fullstop-help".to_owned()).spawn(|| self.serve()).is_ok()
+            && thread::start(Builder::new().name("fullstop-help".to_owned()), || self.serve())
+                .is_ok()
         {
             state.threads += 1;
         } else if state.threads == 0 {

@@ -5,7 +5,7 @@ use crate::line::Line;
 use crate::readable::readable;
 use crate::stop::Silence;
 use crate::unanswered::Unanswered;
-use fullstop_cage::linux::PinnedProcess;
+use fullstop_cage::linux::{Mask, PinnedProcess};
 use fullstop_keeper::{commission, name};
 use fullstop_protocol::{Start, wipe};
 use fullstop_store::Tag;
@@ -56,7 +56,10 @@ pub(crate) struct Recruit {
 impl Recruit {
     /// Its command line tells the run, and no more; it is as long as a keeper's, which
     /// this process's child will show there.
-    pub fn spawn(executable: &Path, run: &Tag) -> Result<Recruit> {
+    ///
+    /// The mask is that of the command: of the thread that asked for it, and not of one that
+    /// works for this library.
+    pub fn spawn(executable: &Path, run: &Tag, mask: &Mask) -> Result<Recruit> {
         let spawned = || -> io::Result<Recruit> {
             let (ours, theirs) = UnixStream::pair()?;
             let process = Command::new(executable)
@@ -66,7 +69,7 @@ impl Recruit {
                 .spawn()?;
             Ok(Recruit { line: Some(ours), process })
         };
-        spawned().map_err(Error::io("start a keeper"))
+        mask.during(spawned).map_err(Error::io("start a keeper"))
     }
 
     /// Tells it what to run. Returns the line to the keeper.

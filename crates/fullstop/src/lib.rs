@@ -50,6 +50,7 @@ mod status;
 mod stop;
 mod stream;
 mod tail;
+mod thread;
 mod unanswered;
 mod unlisted;
 mod watch;

@@ -1,6 +1,7 @@
 //! Work that blocks, on a thread of its own.
 
 use crate::error::{Error, Result};
+use crate::thread;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use tokio::sync::oneshot;
@@ -12,7 +13,7 @@ pub fn on_thread(work: impl FnOnce() + Send + 'static) {
     let work = Arc::new(Mutex::new(Some(work)));
     let take = |work: &Mutex<Option<_>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();
     let theirs = Arc::clone(&work);
-    let spawned = Builder::new().spawn(move || {
+    let spawned = thread::start(Builder::new(), move || {
         if let Some(work) = take(&theirs) {
             work();
         }

@@ -5,14 +5,15 @@ use crate::error::{Error, Result};
 use crate::host::Recruit;
 use crate::run::Run;
 use crate::secret;
-use fullstop_cage::linux::check_program;
+use fullstop_cage::linux::{Mask, check_program};
 use fullstop_protocol::{Failure, Launch, Placement, Spec, Start, Stdin, Text};
 use fullstop_store::{AskedGroup, Reserve, Tag};
 use std::io;
 use std::path::{Path, PathBuf};
 
 pub(crate) async fn restart(run: &Run) -> Result<Run> {
-    let needs = Needs::take(run).map_err(|why| Error::LeftAlone(Box::new(why)))?;
+    let needs =
+        Needs::take(run, &Mask::current()).map_err(|why| Error::LeftAlone(Box::new(why)))?;
     let report = run.stop().await?;
     if !report.is_proven() {
         return Err(Error::NotProven(Box::new(report)));
@@ -30,7 +31,7 @@ struct Needs {
 }
 
 impl Needs {
-    fn take(run: &Run) -> Result<Needs> {
+    fn take(run: &Run, mask: &Mask) -> Result<Needs> {
         let (runs, file) = (run.runs(), run.runs().store().spec(run.id())?);
         let generation = file.generation + 1;
         let spec = file.whole_spec()?;
@@ -50,7 +51,7 @@ impl Needs {
             asked,
             start: Start { spec, launch },
             room: runs.store().reserve(run.id())?,
-            recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()))?,
+            recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()), mask)?,
         })
     }
 

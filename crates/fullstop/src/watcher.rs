@@ -68,7 +68,7 @@ impl Watcher {
         let bell = Arc::new(Bell::new().ok()?);
         let theirs = Arc::clone(&bell);
         let thread = Builder::new().name("fullstop-watch".to_owned()).stack_size(STACK);
-        thread.spawn(move || self.serve(&theirs)).ok()?;
+        crate::thread::start(thread, move || self.serve(&theirs)).ok()?;
         Some(bell)
     }
 

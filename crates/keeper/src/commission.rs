@@ -54,12 +54,14 @@ fn failed(why: String) -> Failure {
     Failure::with_code(FailureCode::Failed, why)
 }
 
-fn read(host: &UnixStream) -> Result<Start, Failure> {
+/// Boxed: what is large stays off the stack on which guard and keeper live.
+#[inline(never)]
+fn read(host: &UnixStream) -> Result<Box<Start>, Failure> {
     let mut line = Vec::new();
     let start = read_line(host, &mut line).map_err(failed).and_then(|()| {
         let start = Start::from_json(&line)?;
         start.check()?;
-        Ok(start)
+        Ok(Box::new(start))
     });
     // There may be secrets in it, and whoever is forked has all that we have.
     wipe(&mut line);
@@ -89,9 +91,9 @@ fn read_line(mut host: &UnixStream, line: &mut Vec<u8>) -> Result<(), String> {
 }
 
 /// Returns in the process that was started; the guard is its child.
-fn begin(host: &UnixStream, start: Start) -> Result<(), String> {
+fn begin(host: &UnixStream, start: Box<Start>) -> Result<(), String> {
     let line: OwnedFd = host.try_clone().map_err(cannot("hold the line to the host"))?.into();
-    let mut assigned = assignment(start)?;
+    let mut assigned = assignment(*start)?;
     if assigned.launch.placement == Placement::Background {
         // A script's lock is not to be held by what it leaves in the background.
         let ours = [host.as_raw_fd(), line.as_raw_fd()].into_iter();
@@ -133,12 +135,13 @@ fn kept_descriptors(spec: &Spec) -> Vec<RawFd> {
     kept
 }
 
-fn assignment(Start { spec, launch }: Start) -> Result<Assignment, String> {
+#[inline(never)]
+fn assignment(Start { spec, launch }: Start) -> Result<Box<Assignment>, String> {
     let open = |path: &Text| {
         let path = Path::new(&path.0);
         let why = |error| format!("cannot write the report {}: {}", path.display(), plain(&error));
         File::create(path).map(Sink::new).map_err(why)
     };
     let report = spec.report.as_ref().map(open).transpose()?;
-    Ok(Assignment { spec, launch, report, loudness: Loudness::Quiet })
+    Ok(Box::new(Assignment { spec, launch, report, loudness: Loudness::Quiet }))
 }

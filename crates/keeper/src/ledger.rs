@@ -24,7 +24,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Debug)]
 pub struct Ledger {
     run: RunDir,
-    record: Record,
+    /// Boxed: it is large, and every start moves it around.
+    record: Box<Record>,
     /// When the step ends that the record tells of.
     step_ends: Option<Moment>,
     /// What is not appended yet; numbered when it is.
@@ -80,7 +81,7 @@ impl Ledger {
         let members = MemberFile::new(&record.id, record.generation);
         let mut ledger = Ledger {
             run,
-            record,
+            record: Box::new(record),
             step_ends: None,
             events: Vec::new(),
             taken_over: false,
@@ -273,7 +274,7 @@ impl Ledger {
         if let Ok(record) = self.run.read_record()
             && record.generation == self.record.generation
         {
-            self.record = record;
+            *self.record = record;
         }
         self.record.events = self.record.events.max(self.run.count_events());
         self.run.rejoin(&self.record);

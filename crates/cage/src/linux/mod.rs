@@ -55,7 +55,9 @@ pub use procfs::{is_usable as is_proc_usable, name as process_name};
 pub use program::{candidates, check_program};
 pub use scheduling::ask_for_short_turns;
 pub use secret::secret;
-pub use signals::{Heard, Mask, Signals, die_of, hold, leave, set_ignored, shield, stop_self_by};
+pub use signals::{
+    Heard, Mask, Signals, die_of, hold, hold_all, leave, set_ignored, shield, stop_self_by,
+};
 pub use title::{hide_arguments_behind, set_command_line, set_process_name, titled_founders};
 pub use view::{Process, below, inside};
 pub use wait::{Change, Waited, has_children, wait_any, wait_for};

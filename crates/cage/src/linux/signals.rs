@@ -22,9 +22,23 @@ impl Mask {
         Mask(set_of(&[]))
     }
 
+    /// What this thread holds back.
+    pub fn current() -> Mask {
+        hold(&[])
+    }
+
     /// Makes it this thread's mask again.
     pub fn restore(&self) {
         let _ = syscall::set_mask(&self.0);
+    }
+
+    /// Does this under the mask: a child that is started has it from the beginning.
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = Mask::current();
+        self.restore();
+        let done = work();
+        before.restore();
+        done
     }
 }
 
@@ -46,6 +60,24 @@ pub fn hold(signals: &[Signal]) -> Mask {
     // SAFETY: both sets are valid.
     unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, &raw mut before) };
     Mask(before)
+}
+
+/// Holds back every signal that can be sent, and none that the thread itself causes by a fault;
+/// returns what was held back before.
+pub fn hold_all() -> Mask {
+    const OWN_FAULTS: [libc::c_int; 6] =
+        [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT, libc::SIGTRAP];
+    let before = Mask::current();
+    let mut all = set_of(&[]);
+    // SAFETY: sigfillset makes the set valid, and the faults have legal numbers.
+    unsafe {
+        libc::sigfillset(&raw mut all);
+        for fault in OWN_FAULTS {
+            libc::sigdelset(&raw mut all, fault);
+        }
+    }
+    Mask(all).restore();
+    before
 }
 
 /// Sets right what guard and keeper cannot live with.

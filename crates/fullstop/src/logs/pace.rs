@@ -4,9 +4,14 @@ use std::time::{Duration, Instant};
 
 /// In a flood it is looked no more often than this, however often it is told.
 const NAP: Duration = Duration::from_millis(10);
-/// How soon is looked after something was heard, and where nothing tells of changes. Kernels
-/// before 6.6 say nothing of what was spliced into a file, and some file systems nothing at all.
+/// How soon is looked where nothing tells of changes. Kernels before 6.6 say nothing of what was
+/// spliced into a file, and some file systems nothing at all.
 const SOON: Duration = Duration::from_millis(250);
+/// How soon is looked where changes are told, after the last of them.
+const LATER: Duration = Duration::from_secs(1);
+/// So often is looked soon while it is doubted that changes are told: a doubt may never be
+/// settled, and a silent log is looked at seldom even so.
+const IN_DOUBT: u32 = 8;
 /// How often is looked in a long silence: keeper and guard may be killed without a word on the
 /// disk.
 const SELDOM: Duration = Duration::from_secs(10);
@@ -49,8 +54,9 @@ impl Pace {
     /// How long to wait for a change.
     pub fn patience(&self) -> Duration {
         let every = match self.telling {
-            Telling::Works => SOON.saturating_mul(1 << self.silent.min(10)).min(SELDOM),
-            Telling::Doubted | Telling::Fails => SOON,
+            Telling::Works => later(LATER, self.silent),
+            Telling::Doubted => later(SOON, self.silent.saturating_sub(IN_DOUBT)),
+            Telling::Fails => SOON,
         };
         self.left(every)
     }
@@ -63,6 +69,11 @@ impl Pace {
     fn left(&self, every: Duration) -> Duration {
         self.looked.map_or(Duration::ZERO, |at| every.saturating_sub(at.elapsed()))
     }
+}
+
+/// Doubled by each look that has heard nothing.
+fn later(first: Duration, silent: u32) -> Duration {
+    first.saturating_mul(1 << silent.min(10)).min(SELDOM)
 }
 
 #[cfg(test)]
@@ -84,10 +95,13 @@ mod tests {
     #[test]
     fn a_long_silence_is_looked_at_seldom() {
         assert!(Pace::default().patience().is_zero(), "the first look waits for nothing");
-        assert!(after(&[TOLD]).patience() <= SOON);
+        assert!(after(&[TOLD]).patience() <= LATER);
         let silence = [&[TOLD][..], &[SILENT; 20]].concat();
         assert!(after(&silence).patience() > SELDOM / 2);
-        assert!(after(&[&silence[..], &[TOLD]].concat()).patience() <= SOON);
+        assert!(after(&[UNTOLD]).patience() <= SOON);
+        let in_doubt = [&[UNTOLD][..], &[SILENT; 20]].concat();
+        assert!(after(&in_doubt).patience() > SELDOM / 2);
+        assert!(after(&[&silence[..], &[TOLD]].concat()).patience() <= LATER);
     }
 
     #[test]

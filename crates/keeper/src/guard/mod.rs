@@ -101,11 +101,21 @@ struct Guard<'a> {
 
 /// Guards one run from before its birth to its end.
 pub fn guard(assigned: &mut Assignment, post: Post) -> Result<Ending, String> {
-    begin(assigned, post).map(|mut guard| {
-        let ending = guard.watch();
-        guard.sweep.finish(guard.assigned);
-        ending
-    })
+    match begin(assigned, post)? {
+        Begun::Guard(mut guard) => {
+            let ending = guard.watch();
+            guard.sweep.finish(guard.assigned);
+            Ok(ending)
+        }
+        Begun::Keeper(inheritance) => keep(inheritance),
+    }
+}
+
+/// Which of the two this process is. Both are large and live as long as the run, but not on the
+/// stack of the beginning, which is gone by then.
+enum Begun<'a> {
+    Guard(Box<Guard<'a>>),
+    Keeper(Box<Inheritance<'a>>),
 }
 
 /// From here on there are two of us, who hold the same output.
@@ -121,7 +131,8 @@ fn split(
     Ok((output, forked))
 }
 
-fn begin(assigned: &mut Assignment, post: Post) -> Result<Guard<'_>, String> {
+#[inline(never)]
+fn begin(assigned: &mut Assignment, post: Post) -> Result<Begun<'_>, String> {
     let Post { mask, signals, terminal, hosts, host } = post;
     let (ours, theirs) = Lifeline::pair().map_err(cannot("make the lifeline (socketpair)"))?;
     let bell = Bell::new().map_err(cannot("make a wake-up (eventfd)"))?;
@@ -145,9 +156,9 @@ fn begin(assigned: &mut Assignment, post: Post) -> Result<Guard<'_>, String> {
             let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
             drop((terminal, signals));
             let guard = PinnedProcess::parent();
-            keep(Inheritance {
+            return Ok(Begun::Keeper(Box::new(Inheritance {
                 assigned,
-                blueprint: &blueprint,
+                blueprint,
                 mask,
                 lifeline: theirs,
                 bell,
@@ -160,7 +171,7 @@ fn begin(assigned: &mut Assignment, post: Post) -> Result<Guard<'_>, String> {
                 capture,
                 ends,
                 host,
-            })
+            })));
         }
     };
     drop((theirs, hosts, host, ends));
@@ -173,7 +184,7 @@ fn begin(assigned: &mut Assignment, post: Post) -> Result<Guard<'_>, String> {
     };
     let state = State::Running { leader: Leader::Alive, clocks: Clocks::default() };
     let give_up = assigned.spec.timeout.map(|timeout| now() + timeout + patience(assigned));
-    let guard = Guard {
+    let guard = Box::new(Guard {
         assigned,
         blueprint,
         mask,
@@ -200,11 +211,11 @@ fn begin(assigned: &mut Assignment, post: Post) -> Result<Guard<'_>, String> {
         unsent: VecDeque::new(),
         give_up,
         overtime: None,
-    };
+    });
     guard.let_go();
     // It must be let in even to die: its death is what its keeper waits for.
     ask_for_short_turns();
-    Ok(guard)
+    Ok(Begun::Guard(guard))
 }
 
 impl Guard<'_> {

@@ -35,7 +35,7 @@ use std::os::unix::ffi::OsStrExt as _;
 /// What the guard hands to its keeper through the fork.
 pub struct Inheritance<'a> {
     pub assigned: &'a mut Assignment,
-    pub blueprint: &'a Blueprint,
+    pub blueprint: Blueprint,
     pub mask: Mask,
     pub lifeline: Lifeline,
     pub bell: Bell,
@@ -54,7 +54,16 @@ pub struct Inheritance<'a> {
 }
 
 /// Runs the keeper's whole life, until there is nothing left to keep.
-pub fn keep(inheritance: Inheritance<'_>) -> ! {
+pub fn keep(inheritance: Box<Inheritance<'_>>) -> ! {
+    let mut keeper = prepared(inheritance);
+    let woken = keeper.give_birth();
+    keeper.live(woken);
+    leave(0)
+}
+
+/// All that is needed for a birth; where it cannot be had, there is no birth.
+#[inline(never)]
+fn prepared(inheritance: Box<Inheritance<'_>>) -> Box<Keeper<'_>> {
     let Inheritance {
         assigned,
         blueprint,
@@ -70,7 +79,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         mut capture,
         ends,
         host,
-    } = inheritance;
+    } = *inheritance;
     let mut control = Control::default();
     if let Some(tty) = capture.as_mut().and_then(|capture| capture.tty.as_mut())
         && assigned.launch.placement == Placement::Window
@@ -81,7 +90,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     let made = open_early(assigned, &mut ledger, &mut control).and_then(|()| {
         let stdio = Stdio { own_session, ends, capture: capture.as_ref() };
         let failed = |why| Failure::with_code(FailureCode::Failed, why);
-        prepare(assigned, blueprint, mask, stdio).map_err(failed)
+        prepare(assigned, &blueprint, mask, stdio).map_err(failed)
     });
     let (signals, cage, command, feed) = match made {
         Ok(made) => made,
@@ -102,7 +111,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     let idling = assigned.spec.idle_timeout.map(Idling::new);
     let outlives_host =
         assigned.launch.host.is_none() || assigned.spec.on_host_exit == Some(HostPolicy::Ignore);
-    let mut keeper = Keeper {
+    Box::new(Keeper {
         assigned,
         outlives_host,
         engine,
@@ -126,10 +135,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
         is_settled: false,
         early: Vec::new(),
         told: Told::default(),
-    };
-    let woken = keeper.give_birth();
-    keeper.live(woken);
-    leave(0)
+    })
 }
 
 /// Opens the run to orders before anybody is born. A run in a group must be found

@@ -230,14 +230,9 @@ impl LogReader {
     /// The file to be read next.
     fn choose(&self, parts: &[Part]) -> Option<Part> {
         let Some(open) = &self.open else {
-            // The one that holds the next byte, or would.
-            let holds = |part: &&Part| part.start <= self.offset;
-            let holding = parts.iter().rev().find(holds);
-            let is_done = |part: &Part| part.end() <= self.offset && parts.last() != Some(part);
-            return match holding {
-                Some(part) if !is_done(part) => Some(*part),
-                _ => parts.iter().find(|part| part.start > self.offset).copied(),
-            };
+            // The one that holds the next byte, or begins behind it. None is opened at the end: a
+            // log that is silent costs its follower a look at its length.
+            return parts.iter().find(|part| part.end() > self.offset).copied();
         };
         parts.iter().find(|part| part.start > open.start).copied()
     }
