@@ -87,6 +87,12 @@ fn push_letters(text: &mut String, value: u64, count: u32) {
 }
 
 /// Not an id.
+///
+/// ```
+/// use fullstop_core::id::{Id, NoId};
+///
+/// assert_eq!("research".parse::<Id>(), Err(NoId));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoId;
 

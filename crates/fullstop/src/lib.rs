@@ -65,11 +65,11 @@ pub use events::Events;
 pub use fullstop_cage::entry;
 pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
-pub use fullstop_core::id::Id;
+pub use fullstop_core::id::{Id, NoId};
 pub use fullstop_core::identity::Identity;
-pub use fullstop_core::ladder::{Action, Ladder, Step, Target};
+pub use fullstop_core::ladder::{Action, Ladder, LadderError, Step, Target};
 pub use fullstop_core::preset;
-pub use fullstop_core::signal::Signal;
+pub use fullstop_core::signal::{Signal, SignalError};
 pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
 /// Every type of the wire and the disk. Those that this library deals in stand here as well.

@@ -249,8 +249,8 @@ pub(crate) fn members(record: &Record) -> Vec<Seen> {
     }
 }
 
-impl From<Seen> for Process {
-    fn from(seen: Seen) -> Process {
+impl Process {
+    pub(crate) fn of(seen: &Seen) -> Process {
         Process {
             pid: seen.pid(),
             ppid: seen.ppid(),

@@ -65,7 +65,7 @@ impl RunFiles {
     }
 
     pub fn processes(&self) -> Result<Vec<Process>> {
-        Ok(members(&self.record()?).into_iter().map(Process::from).collect())
+        Ok(members(&self.record()?).iter().map(Process::of).collect())
     }
 
     pub fn output(&self) -> Result<(Vec<u8>, Vec<u8>)> {

@@ -48,6 +48,7 @@ pub struct Elsewhere {
 impl Elsewhere {
     /// `None` if the run belongs here, or is over. Of an intact run only the record is read,
     /// since every command that meets a lost run asks this.
+    #[doc(hidden)]
     pub fn look(store: &Store, id: &Id) -> Option<Elsewhere> {
         let record = match store.last_record(id) {
             Err(StoreError::Newer { .. }) => return None,
