@@ -23,9 +23,9 @@ pub async fn ps(options: &PsOptions) -> Result<(), Fail> {
         listed = self::listed(&runs, options).await?;
     }
     match options.form {
-        Form::Json => json(&rows(&runs, &listed).await),
+        Form::Json => json(&rows(&listed).await),
         Form::Names => lines(listed.iter().map(|run| &run.id)),
-        Form::Table => print(&drawn(&rows(&runs, &listed).await)),
+        Form::Table => print(&drawn(&rows(&listed).await)),
     }
 }
 
@@ -48,11 +48,11 @@ struct Row<'a> {
     usage: Usage,
 }
 
-async fn rows<'a>(runs: &Runs, listed: impl IntoIterator<Item = &'a Status>) -> Vec<Row<'a>> {
+async fn rows<'a>(listed: impl IntoIterator<Item = &'a Status>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for run in listed {
         // What cannot be read is shown as damaged, and its usage as nothing.
-        let usage = runs.usage(&run.id).await.unwrap_or_default();
+        let usage = run.usage().await.unwrap_or_default();
         rows.push(Row { run, usage });
     }
     rows

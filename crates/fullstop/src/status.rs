@@ -1,11 +1,15 @@
 //! How a run stands, as it is shown.
 
+use crate::error::Result;
+use crate::helpers::help;
 use fullstop_cage::linux::{Process as Seen, below, inside};
 use fullstop_core::id::Id;
-use fullstop_protocol::{Labels, Record, Report, RunState, Timestamp, Whereabouts};
+use fullstop_core::identity::Identity;
+use fullstop_protocol::{Labels, Record, Report, RunState, Timestamp, Whereabouts, World};
 use fullstop_store::format::SpecFile;
 use fullstop_store::{Standing, Store, StoreError, world};
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The state of a run that cannot be read.
@@ -62,6 +66,37 @@ pub struct Status {
     pub damage: Option<String>,
     /// A lost run of another machine or pid namespace, which cannot be judged from here.
     pub elsewhere: Option<Whereabouts>,
+    /// Where its members are to be looked for; nothing, where that is not known, or it is over.
+    #[serde(skip)]
+    place: Option<MemberPlace>,
+}
+
+/// Where the members of a run are to be looked for, by its record.
+#[derive(Clone, Debug)]
+struct MemberPlace {
+    world: World,
+    cgroup: Option<PathBuf>,
+    keeper: Option<Identity>,
+}
+
+impl MemberPlace {
+    fn of(record: &Record) -> MemberPlace {
+        let (world, cgroup) = (record.world.clone(), record.cgroup.clone());
+        MemberPlace { world, cgroup, keeper: record.keeper }
+    }
+
+    /// Who is there, by the cgroup or below the keeper. Pids of another namespace say
+    /// nothing here.
+    fn members(&self) -> Vec<Seen> {
+        if !world::is_here(&self.world) {
+            return Vec::new();
+        }
+        match (&self.cgroup, self.keeper) {
+            (Some(cgroup), _) => inside(cgroup),
+            (None, Some(keeper)) => below(&keeper),
+            (None, None) => Vec::new(),
+        }
+    }
 }
 
 /// One living process of a run, as it is shown.
@@ -109,6 +144,8 @@ pub struct Process {
 ///
 /// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
 /// assert_eq!(blocking::wait(run.usage())?.processes, 1);
+/// let listed = blocking::wait(runs.list(false))?;
+/// assert_eq!(blocking::wait(listed[0].usage())?.processes, 1);
 /// blocking::wait(run.kill())?;
 /// assert_eq!(blocking::wait(run.usage())?, Usage::default());
 /// # std::fs::remove_dir_all(&dir)?;
@@ -131,12 +168,15 @@ impl Usage {
             return Ok(Usage::default());
         }
         let by_spec = |_| store.spec(id).map(SpecFile::first_record);
-        let members = members(&store.record(id).or_else(by_spec)?);
-        Ok(Usage {
+        Ok(Usage::of_members(&members(&store.record(id).or_else(by_spec)?)))
+    }
+
+    fn of_members(members: &[Seen]) -> Usage {
+        Usage {
             processes: members.len(),
             cpu_ms: members.iter().map(|process| millis(process.cpu())).sum(),
             memory: members.iter().map(Seen::memory).sum(),
-        })
+        }
     }
 }
 
@@ -144,6 +184,15 @@ impl Status {
     /// Whether it has ended, or was released.
     pub fn is_over(&self) -> bool {
         self.report.as_ref().is_some_and(|report| report.state.is_over())
+    }
+
+    /// What it uses now. As [`Run::usage`](crate::Run::usage), without reading the record once
+    /// more: its members are looked for where they were when it was listed.
+    pub async fn usage(&self) -> Result<Usage> {
+        match self.place.clone().filter(|_| !self.is_over()) {
+            Some(place) => help(move || Usage::of_members(&place.members())).await,
+            None => Ok(Usage::default()),
+        }
     }
 
     /// Nothing, if it has just been removed, or is being born just now. Whatever cannot
@@ -187,6 +236,7 @@ fn from_record(record: Record, standing: Standing) -> Status {
         reason,
         step,
         step_left_ms: left.map(millis),
+        place: Some(MemberPlace::of(&record)),
         age_ms: ended
             .map_or_else(|| millis(now.since(record.started_at)), |report| report.elapsed_ms),
         id: record.id,
@@ -224,6 +274,7 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
         live: standing == Standing::Live,
         damage: None,
         elsewhere: None,
+        place: None,
     };
     let is_newer = matches!(error, StoreError::Newer { .. });
     let known = store.spec(id).map(|spec| from_record(SpecFile::first_record(spec), standing));
@@ -236,17 +287,8 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
     }
 }
 
-/// Who is there, by the cgroup or below the keeper. Pids of another namespace say
-/// nothing here.
 pub(crate) fn members(record: &Record) -> Vec<Seen> {
-    if !world::is_here(&record.world) {
-        return Vec::new();
-    }
-    match (&record.cgroup, record.keeper) {
-        (Some(cgroup), _) => inside(cgroup),
-        (None, Some(keeper)) => below(&keeper),
-        (None, None) => Vec::new(),
-    }
+    MemberPlace::of(record).members()
 }
 
 impl Process {
