@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fullstop::{FollowedLogs, LogEntry, Run, Runs, blocking};
+use fullstop::{LogEntry, Logs, Run, Runs, blocking};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
 }
 
 fn follow_all(runs: &Runs) -> Result<(), Box<dyn Error>> {
-    let live = runs.live()?;
     blocking::wait(async {
+        let live = runs.live().await?;
         let all_follow = Arc::new(Barrier::new(live.len() + 1));
         let mut followers = JoinSet::new();
         for run in live {
@@ -51,7 +51,7 @@ fn follow_all(runs: &Runs) -> Result<(), Box<dyn Error>> {
 
 /// The first line of each is there before it is followed.
 async fn follow(run: Run, all_follow: Arc<Barrier>) -> fullstop::Result<()> {
-    let mut log = run.logs()?.follow();
+    let mut log = run.logs().follow();
     let _ = next_line(&mut log).await?;
     all_follow.wait().await;
     while let Some(line) = next_line(&mut log).await? {
@@ -63,7 +63,7 @@ async fn follow(run: Run, all_follow: Arc<Barrier>) -> fullstop::Result<()> {
     Ok(())
 }
 
-async fn next_line(log: &mut FollowedLogs) -> fullstop::Result<Option<String>> {
+async fn next_line(log: &mut Logs) -> fullstop::Result<Option<String>> {
     Ok(match log.next().await? {
         Some(LogEntry::Text { bytes, .. }) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Some(_) => Some(String::new()),

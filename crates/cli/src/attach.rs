@@ -1,17 +1,18 @@
 //! `fullstop attach`: a window on a run that has a terminal of its own.
 
-use crate::fail::{Fail, complain};
+use crate::fail::{Fail, complain, wait};
 use crate::stop::line;
 use crate::watch::status_of;
 use crate::window::{Role, Window, WindowEnd, let_go, name_the_living, say_detached};
-use fullstop::{Ending, Runs};
+use fullstop::Runs;
 use fullstop_cli::args::AttachOptions;
+use fullstop_keeper::Ending;
 use std::io::{self, IsTerminal as _};
 
 pub fn attach(options: &AttachOptions) -> Result<(), Fail> {
     let role = if options.view { Role::Viewer } else { Role::Guest };
     check_terminals(role)?;
-    let run = Runs::open()?.find(&options.id)?;
+    let run = wait(async { Ok(Runs::open()?.find(&options.id).await?) })?;
     match Window::open(&run, role, &options.keys)?.run()? {
         WindowEnd::Over(report) => {
             let_go(&run, &report);

@@ -3,7 +3,7 @@
 use crate::fail::Fail;
 use crate::print::print;
 use crate::ps::picture;
-use fullstop::{Command, HostPolicy, Process, Report, Run, Runs, blocking};
+use fullstop::{Command, HostPolicy, Process, Report, Run, Runs};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -23,14 +23,17 @@ const UP: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-pub fn demo() -> Result<(), Fail> {
+pub async fn demo() -> Result<(), Fail> {
     let dir = std::env::temp_dir().join(format!("fullstop-demo-{}", std::process::id()));
-    let shown = Runs::at(&dir).map_err(Fail::from).and_then(|runs| show(&runs));
+    let shown = match Runs::at(&dir) {
+        Ok(runs) => show(&runs).await,
+        Err(error) => Err(error.into()),
+    };
     let _ = std::fs::remove_dir_all(&dir);
     shown
 }
 
-fn show(runs: &Runs) -> Result<(), Fail> {
+async fn show(runs: &Runs) -> Result<(), Fail> {
     print(
         "A hostile little agent: tools in sessions of their own, a daemon, one with an\n\
          empty environment, one deaf to TERM.\n\n\
@@ -38,22 +41,22 @@ fn show(runs: &Runs) -> Result<(), Fail> {
     )?;
     let command = Command::new("sh").args(["-c", AGENT]).name("demo").runs(runs);
     let command = command.grace(Duration::from_secs(1)).on_host_exit(HostPolicy::Stop);
-    let run = blocking::start(command)?;
-    wait_until_up(&run)?;
-    let tree = run.processes()?;
-    print(&format!("$ fullstop tree demo\n\n{}\n$ fullstop stop demo\n\n", picture(&run)?))?;
-    print(&told(&blocking::wait(run.stop())?))?;
+    let run = command.start().await?;
+    wait_until_up(&run).await?;
+    let tree = run.processes().await?;
+    print(&format!("$ fullstop tree demo\n\n{}\n$ fullstop stop demo\n\n", picture(&run).await?))?;
+    print(&told(&run.stop().await?))?;
     let alive = tree.iter().filter(|process| is_alive(process)).count();
     print(&format!("\nLooked for in /proc: {alive} of {} alive.\n", tree.len()))
 }
 
-fn wait_until_up(run: &Run) -> Result<(), Fail> {
+async fn wait_until_up(run: &Run) -> Result<(), Fail> {
     let until = Instant::now() + PATIENCE;
-    while run.output()?.0.split(|&byte| byte == b'\n').count() <= UP {
+    while run.output().await?.0.split(|&byte| byte == b'\n').count() <= UP {
         if Instant::now() > until {
             return Err("the demo's agent did not come up".into());
         }
-        std::thread::sleep(LOOK_EVERY);
+        tokio::time::sleep(LOOK_EVERY).await;
     }
     Ok(())
 }

@@ -10,8 +10,8 @@ use std::io::IsTerminal;
 /// Something that fullstop promises does not hold here.
 const RED: u8 = 1;
 
-pub fn doctor(as_json: bool) -> Result<(), Fail> {
-    let doctor = fullstop::doctor();
+pub async fn doctor(as_json: bool) -> Result<(), Fail> {
+    let doctor = fullstop::doctor().await?;
     if as_json {
         json(&doctor)?;
     } else {

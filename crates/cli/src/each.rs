@@ -8,15 +8,19 @@ use fullstop_cli::args::Which;
 
 /// What goes wrong with one run is said, and the others have their turn. The status is that
 /// of the last failure.
-pub fn each(
+pub async fn each(
     words: &[String],
     status: fn(&Error) -> u8,
-    mut act: impl FnMut(Run) -> Result<(), Error>,
+    mut act: impl AsyncFnMut(Run) -> Result<(), Error>,
 ) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let mut failed = None;
     for word in words {
-        if let Err(error) = runs.find(word).and_then(&mut act) {
+        let done = match runs.find(word).await {
+            Ok(run) => act(run).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
             complain(format!("{word}: {}", explain(&error)));
             failed = Some(Fail::silent(status(&error)));
         }
@@ -25,19 +29,19 @@ pub fn each(
 }
 
 /// The same for all that are meant; those that have a label, if it is by that.
-pub fn each_meant(
+pub async fn each_meant(
     which: &Which,
     status: fn(&Error) -> u8,
-    mut act: impl FnMut(Run) -> Result<(), Error>,
+    mut act: impl AsyncFnMut(Run) -> Result<(), Error>,
 ) -> Result<(), Fail> {
     if let Which::Ids(words) = which {
-        return each(words, status, act);
+        return each(words, status, act).await;
     }
-    let (meant, unknown) = meant(&Runs::open()?, which)?;
+    let (meant, unknown) = meant(&Runs::open()?, which).await?;
     let mut failed = unknown.then(|| Fail::silent(FAILED));
     for run in meant {
         let id = run.id().clone();
-        if let Err(error) = act(run) {
+        if let Err(error) = act(run).await {
             complain(format!("{id}: {}", explain(&error)));
             failed = Some(Fail::silent(status(&error)));
         }

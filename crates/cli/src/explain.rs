@@ -1,6 +1,6 @@
 //! What went wrong, as the command line tells it: the library's sentence, and what to type.
 
-use fullstop::{CommandError, Error, FindError, ForgetError, Runs, SecretNameError, Whereabouts};
+use fullstop::{CommandError, Error, FindError, ForgetError, SecretNameError, Whereabouts};
 
 /// The sentence, and what can be done about it.
 pub fn explain(error: &Error) -> String {
@@ -23,10 +23,8 @@ fn hint(error: &Error) -> Option<String> {
     Some(match error {
         Error::Command(why) => option_hint(why)?.to_owned(),
         Error::Find(FindError::Nobody(_)) => " (see fullstop ps -a)".to_owned(),
-        Error::GroupClosed { group, .. } => {
-            // It may be open again, or one above it may be the closed one.
-            let closed = Runs::open().ok()?.group(group).ok()?.closed_by().ok()??;
-            format!(" (fullstop group open {closed})")
+        Error::GroupClosed { closed, .. } => {
+            format!(" (fullstop group open {})", closed.as_ref()?)
         }
         Error::LostElsewhere { id, .. } => {
             format!(" (to forget it: fullstop rm --forget {id})")

@@ -1,9 +1,12 @@
 //! How a command fails: one line, and an exit status.
 
 use crate::explain::explain;
+use fullstop::blocking;
 use fullstop_cage::plain;
 use fullstop_cli::plain::line;
 use std::fmt::Display;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 /// fullstop itself failed, as opposed to the command.
 pub const FAILED: u8 = 125;
@@ -46,6 +49,20 @@ impl From<&str> for Fail {
 impl From<std::io::Error> for Fail {
     fn from(error: std::io::Error) -> Fail {
         Fail::from(format!("cannot write to stdout: {}", plain(&error)))
+    }
+}
+
+/// Does a command to its end. It needs no thread but this one, which reads the files as well.
+pub fn wait<T>(command: impl Future<Output = Result<T, Fail>>) -> Result<T, Fail> {
+    blocking::wait(async { Ok(command.await) })?
+}
+
+/// What a look at files comes to, for those within [`wait`] who cannot await it: there it is
+/// done when it is first polled.
+pub fn at_once<T>(look: impl Future<Output = T>) -> Option<T> {
+    match pin!(look).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Waiting for more to print: what those have in common that follow something.
 
 use crate::fail::complain;
-use fullstop::{Result, blocking};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::future::{pending, poll_fn};
 use std::io;
@@ -12,9 +11,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Does this until stdout has no reader any more. Nothing, if it was not done by then.
-pub fn until_unread<T>(follow: impl Future<Output = T>) -> Result<Option<T>> {
-    let stdout = io::stdout();
-    blocking::wait(async { Ok(while_read(stdout.as_fd(), follow).await) })
+pub async fn until_unread<T>(follow: impl Future<Output = T>) -> Option<T> {
+    while_read(io::stdout().as_fd(), follow).await
 }
 
 /// Says once that it is looked again and again, for want of something that wakes.

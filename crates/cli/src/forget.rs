@@ -21,22 +21,23 @@ pub fn hint(count: usize) -> String {
 }
 
 /// `rm --forget`.
-pub fn some(words: &[String], as_json: bool) -> Result<(), Fail> {
-    each(words, failed, |run| {
-        run.forget()?;
+pub async fn some(words: &[String], as_json: bool) -> Result<(), Fail> {
+    each(words, failed, async |run| {
+        run.forget().await?;
         if as_json {
             tell_json(&value!({ "id": run.id(), "forgotten": true }));
         }
         Ok(())
     })
+    .await
 }
 
 /// `prune --forget`: all of them. Runs that have ended are not touched.
-pub fn all(dry_run: bool, as_json: bool) -> Result<(), Fail> {
+pub async fn all(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let (mut forgotten, mut failed): (Vec<Id>, _) = (Vec::new(), None);
-    for lost in runs.elsewhere()? {
-        match runs.forget(&lost.id, dry_run) {
+    for lost in runs.elsewhere().await? {
+        match runs.forget(&lost.id, dry_run).await {
             Ok(None) => {}
             Ok(Some(whereabouts)) => {
                 if !as_json {

@@ -13,13 +13,14 @@ use std::io::{self, BufWriter, StdoutLock, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-pub fn logs(options: &LogsOptions) -> Result<(), Fail> {
-    let logs = open(options)?;
-    let mut teller = Teller::new(options.form, logs.streams().count() > 1);
+pub async fn logs(options: &LogsOptions) -> Result<(), Fail> {
+    let mut logs = wanted(options).await?;
+    logs.open().await?;
+    let mut teller = Teller::new(options.form, logs.streams().len() > 1);
     let told = if options.follow {
-        until_unread(follow(logs, &mut teller))?.unwrap_or(Ok(()))
+        until_unread(follow(logs.follow(), &mut teller)).await.unwrap_or(Ok(()))
     } else {
-        tell(logs, &mut teller)
+        tell(logs, &mut teller).await
     };
     match told {
         // Whoever read it has seen enough.
@@ -30,17 +31,17 @@ pub fn logs(options: &LogsOptions) -> Result<(), Fail> {
     }
 }
 
-fn open(options: &LogsOptions) -> Result<Logs, Fail> {
-    let mut logs = Runs::open()?.find(&options.id)?.logs()?;
+async fn wanted(options: &LogsOptions) -> Result<Logs, Fail> {
+    let mut logs = Runs::open()?.find(&options.id).await?.logs();
     if let Some(stream) = options.stream {
-        logs = logs.only(stream)?;
+        logs = logs.only(stream);
     }
     if let Some(since) = options.since {
         let since = since.unix_ms(crate::print::unix_ms());
-        logs = logs.since(UNIX_EPOCH + Duration::from_millis(since))?;
+        logs = logs.since(UNIX_EPOCH + Duration::from_millis(since));
     }
     if let Some(lines) = options.lines {
-        logs = logs.tail(lines)?;
+        logs = logs.tail(lines);
     }
     Ok(logs)
 }
@@ -63,15 +64,14 @@ impl From<fullstop::Error> for Ended {
     }
 }
 
-fn tell(mut logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
-    while let Some(entry) = logs.next()? {
+async fn tell(mut logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
+    while let Some(entry) = logs.next().await? {
         teller.tell(entry)?;
     }
     Ok(teller.end()?)
 }
 
-async fn follow(logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
-    let mut logs = logs.follow();
+async fn follow(mut logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
     let mut looking = Looking::default();
     while let Some(entry) = logs.next().await? {
         teller.tell(entry)?;

@@ -24,11 +24,12 @@ mod tidy;
 mod watch;
 mod window;
 
-use fail::{Fail, complain};
-use fullstop::{Ending, Order};
+use fail::{Fail, complain, wait};
+use fullstop::Order;
 use fullstop_cage::linux::hide_arguments_behind;
 use fullstop_cli::args::{self, Call, Man, UsageError};
 use fullstop_cli::{completions, help, man};
+use fullstop_keeper::Ending;
 use std::process::exit;
 
 fullstop_cage::entry!(start);
@@ -59,33 +60,46 @@ fn start() {
 #[cold]
 fn other(call: Call) -> Result<(), Fail> {
     match call {
-        Call::Run(_) => Ok(()),
-        Call::Start(options) => start::start(*options),
-        Call::Restart { which, json } => start::restart(&which, json),
-        Call::Ps(options) => ps::ps(&options),
-        Call::Tree { id, json } => ps::tree(&id, json),
-        Call::Show { id, json } => show::show(&id, json),
         Call::Attach(options) => attach::attach(&options),
-        Call::Logs(options) => logs::logs(&options),
-        Call::Events(options) => watch::events(&options),
-        Call::Wait(options) => watch::wait(&options),
-        Call::Stop(options) => stop::stop(&options, Order::Stop),
-        Call::Kill(options) => stop::stop(&options, Order::Kill),
-        Call::Signal { signal, which, json } => watch::signal(signal, &which, json),
-        Call::Send(options) => send::send(&options),
-        Call::CloseStdin { id, json } => send::close_stdin(&id, json),
-        Call::Group(call) => tidy::group(&call),
-        Call::Rm { ids, forget: true, json } => forget::some(&ids, json),
-        Call::Rm { ids, forget: false, json } => tidy::rm(&ids, json),
-        Call::Prune(options) if options.forget => forget::all(options.dry_run, options.json),
-        Call::Prune(options) => tidy::prune(&options),
-        Call::Sweep { dry_run, json } => tidy::sweep(dry_run, json),
-        Call::Doctor { json } => doctor::doctor(json),
-        Call::Demo => demo::demo(),
         Call::Help(command) => print::print(&help::text(command)),
         Call::Version => print::print(concat!("fullstop ", env!("CARGO_PKG_VERSION"), "\n")),
         Call::Completions(shell) => print::print(&completions::script(shell)),
         Call::Man(Man::Page(command)) => print::print(&man::page(command)),
         Call::Man(Man::Dir(dir)) => Ok(man::write_all(dir.as_ref())?),
+        call => wait(about_runs(call)),
+    }
+}
+
+/// What looks at runs, or speaks with their keepers.
+async fn about_runs(call: Call) -> Result<(), Fail> {
+    match call {
+        Call::Start(options) => start::start(*options).await,
+        Call::Restart { which, json } => start::restart(&which, json).await,
+        Call::Ps(options) => ps::ps(&options).await,
+        Call::Tree { id, json } => ps::tree(&id, json).await,
+        Call::Show { id, json } => show::show(&id, json).await,
+        Call::Logs(options) => logs::logs(&options).await,
+        Call::Events(options) => watch::events(&options).await,
+        Call::Wait(options) => watch::wait(&options).await,
+        Call::Stop(options) => stop::stop(&options, Order::Stop).await,
+        Call::Kill(options) => stop::stop(&options, Order::Kill).await,
+        Call::Signal { signal, which, json } => watch::signal(signal, &which, json).await,
+        Call::Send(options) => send::send(&options).await,
+        Call::CloseStdin { id, json } => send::close_stdin(&id, json).await,
+        Call::Group(call) => tidy::group(&call).await,
+        Call::Rm { ids, forget: true, json } => forget::some(&ids, json).await,
+        Call::Rm { ids, forget: false, json } => tidy::rm(&ids, json).await,
+        Call::Prune(options) if options.forget => forget::all(options.dry_run, options.json).await,
+        Call::Prune(options) => tidy::prune(&options).await,
+        Call::Sweep { dry_run, json } => tidy::sweep(dry_run, json).await,
+        Call::Doctor { json } => doctor::doctor(json).await,
+        Call::Demo => demo::demo().await,
+        // Those that need no runtime, or have one of their own.
+        Call::Run(_)
+        | Call::Attach(_)
+        | Call::Help(_)
+        | Call::Version
+        | Call::Completions(_)
+        | Call::Man(_) => Ok(()),
     }
 }

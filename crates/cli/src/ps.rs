@@ -12,25 +12,25 @@ use fullstop_cli::plain;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-pub fn ps(options: &PsOptions) -> Result<(), Fail> {
+pub async fn ps(options: &PsOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
     if options.watch {
-        return live::watch(&runs, options);
+        return live::watch(&runs, options).await;
     }
-    let mut listed = listed(&runs, options)?;
+    let mut listed = listed(&runs, options).await?;
     // While it was looked for, a keeper may have restored what was removed under it.
-    if listed.is_empty() && !name_unlisted(&runs)? {
-        listed = self::listed(&runs, options)?;
+    if listed.is_empty() && !name_unlisted(&runs).await? {
+        listed = self::listed(&runs, options).await?;
     }
     match options.form {
-        Form::Json => json(&rows(&runs, &listed)),
+        Form::Json => json(&rows(&listed).await),
         Form::Names => lines(listed.iter().map(|run| &run.id)),
-        Form::Table => print(&drawn(&rows(&runs, &listed))),
+        Form::Table => print(&drawn(&rows(&listed).await)),
     }
 }
 
-fn listed(runs: &Runs, options: &PsOptions) -> Result<Vec<Status>, Fail> {
-    let mut listed = runs.list_swept(options.all)?;
+async fn listed(runs: &Runs, options: &PsOptions) -> Result<Vec<Status>, Fail> {
+    let mut listed = runs.list_swept(options.all).await?;
     if let Some(group) = &options.group {
         let group = runs.group(group)?;
         listed.retain(|run| run.group.as_ref().is_some_and(|name| group.contains(name)));
@@ -48,10 +48,14 @@ struct Row<'a> {
     usage: Usage,
 }
 
-fn rows<'a>(runs: &Runs, listed: impl IntoIterator<Item = &'a Status>) -> Vec<Row<'a>> {
-    // What cannot be read is shown as damaged, and its usage as nothing.
-    let row = |run: &'a Status| Row { run, usage: runs.usage(&run.id).unwrap_or_default() };
-    listed.into_iter().map(row).collect()
+async fn rows<'a>(listed: impl IntoIterator<Item = &'a Status>) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    for run in listed {
+        // What cannot be read is shown as damaged, and its usage as nothing.
+        let usage = run.usage().await.unwrap_or_default();
+        rows.push(Row { run, usage });
+    }
+    rows
 }
 
 fn drawn(rows: &[Row<'_>]) -> String {
@@ -97,15 +101,15 @@ fn state(run: &Status) -> String {
     }
 }
 
-pub fn tree(id: &str, as_json: bool) -> Result<(), Fail> {
-    let run = Runs::open()?.find(id)?;
-    if as_json { json(&run.processes()?) } else { print(&picture(&run)?) }
+pub async fn tree(id: &str, as_json: bool) -> Result<(), Fail> {
+    let run = Runs::open()?.find(id).await?;
+    if as_json { json(&run.processes().await?) } else { print(&picture(&run).await?) }
 }
 
 /// A picture of who is alive in a run.
-pub fn picture(run: &Run) -> Result<String, Fail> {
-    let processes = run.processes()?;
-    let status = run.status()?;
+pub async fn picture(run: &Run) -> Result<String, Fail> {
+    let processes = run.processes().await?;
+    let status = run.status().await?;
     let name = status.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let head = format!("{}{name}, {}, {} alive", run.id(), status.state, processes.len());
     let mut text = plain::line(&head) + "\n";

@@ -3,9 +3,10 @@
 use crate::fail::Fail;
 use crate::streams;
 use crate::window;
-use fullstop::{Command, Ending, Sink};
+use fullstop::Command;
 use fullstop_cage::plain;
 use fullstop_cli::args::{EnvChange, RunOptions};
+use fullstop_keeper::{Ending, Sink};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};

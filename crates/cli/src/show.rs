@@ -8,14 +8,14 @@ use fullstop_cli::plain;
 use serde_json::json as value;
 use std::fmt::Write as _;
 
-pub fn show(id: &str, as_json: bool) -> Result<(), Fail> {
-    let run = Runs::open()?.find(id)?;
+pub async fn show(id: &str, as_json: bool) -> Result<(), Fail> {
+    let run = Runs::open()?.find(id).await?;
     if as_json {
-        let spec = run.spec().ok().map(masked_spec);
-        let record = run.record().ok();
-        return json(&value!({ "status": run.status()?, "spec": spec, "record": record }));
+        let spec = run.spec().await.ok().map(masked_spec);
+        let record = run.record().await.ok();
+        return json(&value!({ "status": run.status().await?, "spec": spec, "record": record }));
     }
-    print(&text(&run)?)
+    print(&text(&run).await?)
 }
 
 /// Secrets of the environment are not shown, in any form.
@@ -27,8 +27,8 @@ fn masked_spec(mut spec: Spec) -> Spec {
     spec
 }
 
-fn text(run: &Run) -> Result<String, Fail> {
-    let status = run.status()?;
+async fn text(run: &Run) -> Result<String, Fail> {
+    let status = run.status().await?;
     let mut text = String::new();
     let mut line = |name: &str, what: String| {
         let _ = writeln!(text, "{name:>12}  {}", plain::line(&what));
@@ -58,15 +58,15 @@ fn text(run: &Run) -> Result<String, Fail> {
         line("started", format!("{} ({ago} ago)", status.started_at));
     }
     line("directory", run.dir().display().to_string());
-    if let Ok(record) = run.record() {
+    if let Ok(record) = run.record().await {
         line("cage", record.cage.to_string());
         record.leader.iter().for_each(|leader| line("leader", format!("pid {}", leader.pid)));
     }
-    let alive = run.usage().map_or(0, |usage| usage.processes);
+    let alive = run.usage().await.map_or(0, |usage| usage.processes);
     if alive > 0 {
         line("alive", format!("{alive} processes (fullstop tree {})", run.id()));
     }
-    for (stream, extent) in run.log_extents().unwrap_or_default() {
+    for (stream, extent) in run.log_extents().await.unwrap_or_default() {
         let cut = match extent.cut {
             0 => String::new(),
             cut => format!(", {} cut", bytes(cut)),
@@ -89,7 +89,8 @@ fn text(run: &Run) -> Result<String, Fail> {
             line("held by", format!("pid {} {command}", holder.pid));
         }
     }
-    if let Ok(spec) = run.spec() {
+    let spec = run.spec().await;
+    if let Ok(spec) = &spec {
         spec.cwd.iter().for_each(|cwd| line("cwd", cwd.0.to_string_lossy().into_owned()));
         line("ladder", spec.ladder.to_string());
     }
@@ -115,7 +116,7 @@ fn text(run: &Run) -> Result<String, Fail> {
             line("survivor", format!("{told}{outlived}"));
         }
     }
-    if let Ok(spec) = run.spec() {
+    if let Ok(spec) = &spec {
         for (key, value) in &spec.env {
             let (key, value) = (key.0.to_string_lossy(), value.0.to_string_lossy());
             let shown = plain::line(&masked(&key, &value));

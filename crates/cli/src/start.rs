@@ -4,11 +4,11 @@ use crate::each::each_meant;
 use crate::fail::{Fail, complain};
 use crate::print::{json_line, tell, tell_json, try_print};
 use crate::run::command;
-use fullstop::{Command, Error, Run, blocking};
+use fullstop::{Command, Error, Run};
 use fullstop_cli::args::{StartOptions, WaitReady, Which};
 use std::ffi::OsStr;
 
-pub fn start(options: StartOptions) -> Result<(), Fail> {
+pub async fn start(options: StartOptions) -> Result<(), Fail> {
     let mut run_options = options.run;
     if run_options.report.as_deref() == Some(OsStr::new("-")) {
         return Err("--report: a run in the background has no stdout of yours; name a file".into());
@@ -18,33 +18,33 @@ pub fn start(options: StartOptions) -> Result<(), Fail> {
         run_options.report = Some(std::path::absolute(report)?.into());
     }
     let command = options.keep_fds.into_iter().fold(command(run_options), Command::keep_fd);
-    let run = blocking::wait(async {
-        let run = command.start().await?;
-        if let Some(WaitReady { ready, timeout }) = &options.wait_ready {
-            run.ready_or_stop(ready, *timeout).await?;
-        }
-        Ok(run)
-    })?;
-    told(&run, options.json).map_err(|fail| taken_back(&run, &fail))
+    let run = command.start().await?;
+    if let Some(WaitReady { ready, timeout }) = &options.wait_ready {
+        run.ready_or_stop(ready, *timeout).await?;
+    }
+    match told(&run, options.json).await {
+        Ok(()) => Ok(()),
+        Err(fail) => Err(taken_back(&run, &fail).await),
+    }
 }
 
-fn told(run: &Run, as_json: bool) -> Result<(), Fail> {
-    let id = || Ok(format!("{}\n", run.id()));
-    try_print(&if as_json { json_line(&run.status()?) } else { id() }?)
+async fn told(run: &Run, as_json: bool) -> Result<(), Fail> {
+    let text = if as_json { json_line(&run.status().await?)? } else { format!("{}\n", run.id()) };
+    try_print(&text)
 }
 
 /// A run that is over by now, and removed, was started nevertheless.
-fn tell_status(run: &Run) {
-    match run.status() {
+async fn tell_status(run: &Run) {
+    match run.status().await {
         Ok(status) => tell_json(&status),
         Err(error) => complain(format!("{} was started again: {error}", run.id())),
     }
 }
 
 /// A run whose id cannot be told is a run that nobody can stop: it does not stay.
-fn taken_back(run: &Run, fail: &Fail) -> Fail {
+async fn taken_back(run: &Run, fail: &Fail) -> Fail {
     let (id, why) = (run.id(), &fail.why);
-    match blocking::wait(run.stop()) {
+    match run.stop().await {
         Ok(report) => {
             format!(
                 "{why}; run {id}, whose id could not be told, was stopped: {}",
@@ -56,15 +56,16 @@ fn taken_back(run: &Run, fail: &Fail) -> Fail {
     .into()
 }
 
-pub fn restart(which: &Which, as_json: bool) -> Result<(), Fail> {
-    each_meant(which, Error::status, |run| {
-        let run = blocking::wait(run.restart())?;
+pub async fn restart(which: &Which, as_json: bool) -> Result<(), Fail> {
+    each_meant(which, Error::status, async |run| {
+        let run = run.restart().await?;
         if as_json {
-            tell_status(&run);
+            tell_status(&run).await;
         } else {
             let generation = run.generation().unwrap_or_default();
             tell(&format!("{} generation {generation}\n", run.id()));
         }
         Ok(())
     })
+    .await
 }

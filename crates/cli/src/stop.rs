@@ -1,13 +1,13 @@
 //! `stop`, `kill` and `group stop|close`: ask, show how it goes, return when proven.
 
 use crate::explain::explain;
-use crate::fail::{FAILED, Fail, STUCK, complain};
+use crate::fail::{FAILED, Fail, STUCK, at_once, complain};
 use crate::forget::hint;
 use crate::prepare::prepare_for_many;
 use crate::print::{tell, tell_json};
 use fullstop::{
     Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs, Status,
-    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, blocking, end_all_with_clock,
+    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, end_all_with_clock,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
@@ -19,37 +19,40 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
+pub async fn stop(options: &StopOptions, order: Order) -> Result<(), Fail> {
     prepare_for_many();
     let (runs, begun) = (Runs::open()?, SystemTime::now());
-    let (meant, unknown) = meant(&runs, &options.which)?;
+    let (meant, unknown) = meant(&runs, &options.which).await?;
     let mut known: BTreeSet<Id> = meant.iter().map(|run| run.id().clone()).collect();
-    let mut status = end(meant, order, options)?;
+    let mut status = end(meant, order, options).await?;
     if !matches!(options.which, Which::Ids(_)) {
-        while let Some(late) = behind_the_list(&runs, &options.which, &known, begun, &mut status)? {
+        while let Some(late) =
+            behind_the_list(&runs, &options.which, &known, begun, &mut status).await?
+        {
             known.extend(late.iter().map(|run| run.id().clone()));
-            status = status.or(end(late, order, options)?);
+            let ended = end(late, order, options).await?;
+            status = status.or(ended);
         }
     }
     // Those that are not meant are swept behind those that are.
-    runs.sweep_in_passing();
+    runs.sweep_in_passing().await;
     status
         .or(if unknown { Some(FAILED) } else { None })
         .map_or(Ok(()), |status| Err(Fail::silent(status)))
 }
 
-fn end(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
+async fn end(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
     match runs.is_empty() {
         true => Ok(None),
-        false if options.wait => follow(runs, order, options),
-        false => ask(runs, order, options),
+        false if options.wait => follow(runs, order, options).await,
+        false => ask(runs, order, options).await,
     }
 }
 
 /// A run whose listing was removed may have been missed. Its keeper lists it again within a
 /// moment: such runs are returned, if they were begun before the order was given. Those that
 /// live and stay unlisted are named, in the status too.
-fn behind_the_list(
+async fn behind_the_list(
     runs: &Runs,
     which: &Which,
     known: &BTreeSet<Id>,
@@ -57,18 +60,20 @@ fn behind_the_list(
     status: &mut Option<u8>,
 ) -> Result<Option<Vec<Run>>, Fail> {
     let is_all = matches!(which, Which::All);
-    let unlisted =
-        if is_all || runs.live_ids()?.is_empty() { runs.unlisted()? } else { Vec::new() };
+    let is_looked_for = is_all || runs.live_ids().await?.is_empty();
+    let unlisted = if is_looked_for { runs.unlisted().await? } else { Vec::new() };
     let begun = begun.duration_since(UNIX_EPOCH).unwrap_or_default();
     let begun_ms = u64::try_from(begun.as_millis()).unwrap_or(u64::MAX);
     // Of one that cannot be read only the id tells when it was begun; one that was restarted
     // since is newer than its id.
-    let is_earlier = |run: &Run| {
-        let is_new = |it: Status| it.started_at >= Timestamp::from_unix_ms(begun_ms);
-        was_begun_before(run.id(), begun, known) && !run.status().is_ok_and(is_new)
-    };
-    let mut late = meant(runs, which)?.0;
-    late.retain(|run| !known.contains(run.id()) && is_earlier(run));
+    let is_new = |it: Status| it.started_at >= Timestamp::from_unix_ms(begun_ms);
+    let mut late = Vec::new();
+    for run in meant(runs, which).await?.0 {
+        let is_late = !known.contains(run.id()) && was_begun_before(run.id(), begun, known);
+        if is_late && !run.status().await.is_ok_and(is_new) {
+            late.push(run);
+        }
+    }
     if !late.is_empty() {
         return Ok(Some(late));
     }
@@ -80,29 +85,34 @@ fn behind_the_list(
 }
 
 /// The runs meant, and whether there was a word that means none.
-pub fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
+pub async fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
     match which {
-        Which::All => Ok((runs.live()?, false)),
-        Which::Group(name) => Ok((runs.group(name)?.members()?, false)),
-        Which::Labels(labels) => with_labels(runs, labels),
+        Which::All => Ok((runs.live().await?, false)),
+        Which::Group(name) => Ok((runs.group(name)?.members().await?, false)),
+        Which::Labels(labels) => with_labels(runs, labels).await,
         Which::Ids(words) => {
-            let found: Vec<_> = words.iter().map(|word| runs.find(word)).collect();
-            let unknown = found.iter().any(Result::is_err);
-            let known = found
-                .into_iter()
-                .filter_map(|found| found.map_err(|error| complain(explain(&error))).ok());
-            Ok((known.collect(), unknown))
+            let (mut known, mut unknown) = (Vec::new(), false);
+            for word in words {
+                match runs.find(word).await {
+                    Ok(run) => known.push(run),
+                    Err(error) => {
+                        complain(explain(&error));
+                        unknown = true;
+                    }
+                }
+            }
+            Ok((known, unknown))
         }
     }
 }
 
 /// The live runs with these labels. One that cannot be read may have them.
-fn with_labels(runs: &Runs, labels: &Labels) -> Result<(Vec<Run>, bool), Fail> {
+async fn with_labels(runs: &Runs, labels: &Labels) -> Result<(Vec<Run>, bool), Fail> {
     let (mut meant, mut unknown) = (Vec::new(), false);
-    for run in runs.live()? {
-        if let Ok(record) = run.record() {
+    for run in runs.live().await? {
+        if let Ok(record) = run.record().await {
             meant.extend(record.labels.contain(labels).then_some(run));
-        } else if let Some(damage) = run.status().ok().and_then(|status| status.damage) {
+        } else if let Some(damage) = run.status().await.ok().and_then(|status| status.damage) {
             complain(format!("{}: it may have this label: {damage}", run.id()));
             unknown = true;
         }
@@ -112,11 +122,11 @@ fn with_labels(runs: &Runs, labels: &Labels) -> Result<(Vec<Run>, bool), Fail> {
 
 /// Where nothing is listed, all may be well, or the list was removed. Names there the runs
 /// that live and are not listed; whether there is any.
-pub fn name_unlisted(runs: &Runs) -> Result<bool, Fail> {
-    if !runs.live_ids()?.is_empty() {
+pub async fn name_unlisted(runs: &Runs) -> Result<bool, Fail> {
+    if !runs.live_ids().await?.is_empty() {
         return Ok(false);
     }
-    let found = runs.unlisted()?;
+    let found = runs.unlisted().await?;
     name(&found);
     Ok(!found.is_empty())
 }
@@ -179,48 +189,43 @@ impl Results<'_> {
     }
 }
 
-fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
+async fn ask(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
     let mut results = Results::of(options);
-    blocking::wait(async {
-        let tell = |id: &Id, asked| match asked {
-            Ok(()) => results.accepted(id),
-            Err(Error::Ended(report)) => results.ended(&report),
-            Err(error) => results.failed(id, &error),
-        };
-        ask_all(runs, order, tell).await;
-        Ok(())
-    })?;
+    let tell = |id: &Id, asked| match asked {
+        Ok(()) => results.accepted(id),
+        Err(Error::Ended(report)) => results.ended(&report),
+        Err(error) => results.failed(id, &error),
+    };
+    ask_all(runs, order, tell).await;
     Ok(results.finish())
 }
 
 /// Each is shown as it ends.
-fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
+async fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<Option<u8>, Fail> {
     let mut board = Board::new(&runs, options.quiet || options.json);
     let named = matches!(options.which, Which::Ids(_));
     let mut results = Results::of(options);
     let clock = board.draws_every();
-    blocking::wait(async {
-        let tell = |news: Option<(&Id, Update)>| match news {
-            Some((id, Update::Progress(Progress::Now(_)))) => board.latest = Some(id.clone()),
-            Some((id, Update::Progress(progress))) => {
-                board.clear();
-                going_around(id, &progress);
+    let is_gone = |run: Run| at_once(run.is_gone()).is_some_and(|gone| gone.unwrap_or(false));
+    let tell = |news: Option<(&Id, Update)>| match news {
+        Some((id, Update::Progress(Progress::Now(_)))) => board.latest = Some(id.clone()),
+        Some((id, Update::Progress(progress))) => {
+            board.clear();
+            going_around(id, &progress);
+        }
+        Some((id, Update::Done(ended))) => {
+            board.clear();
+            let run = board.runs.remove(id);
+            match ended {
+                Ok(report) => results.ended(&report),
+                // It was never born, and was swept away: nothing of it was meant by name.
+                Err(_) if !named && run.is_some_and(is_gone) => {}
+                Err(error) => results.failed(id, &error),
             }
-            Some((id, Update::Done(ended))) => {
-                board.clear();
-                let run = board.runs.remove(id);
-                match ended {
-                    Ok(report) => results.ended(&report),
-                    // It was never born, and was swept away: nothing of it was meant by name.
-                    Err(_) if !named && run.is_some_and(|run| run.is_gone().unwrap_or(false)) => {}
-                    Err(error) => results.failed(id, &error),
-                }
-            }
-            _ => board.draw(),
-        };
-        end_all_with_clock(runs, order, clock, tell).await;
-        Ok(())
-    })?;
+        }
+        _ => board.draw(),
+    };
+    end_all_with_clock(runs, order, clock, tell).await;
     Ok(results.finish())
 }
 
@@ -259,7 +264,7 @@ fn name_survivors(report: &Report) {
     }
 }
 
-pub fn group(runs: &Runs, report: &GroupReport, as_json: bool) -> Result<(), Fail> {
+pub async fn group(runs: &Runs, report: &GroupReport, as_json: bool) -> Result<(), Fail> {
     if as_json {
         tell_json(report);
     } else {
@@ -272,7 +277,9 @@ pub fn group(runs: &Runs, report: &GroupReport, as_json: bool) -> Result<(), Fai
     match report {
         report if !report.is_proven() => Err(Fail::silent(STUCK)),
         report if !report.is_clean() => Err(Fail::silent(FAILED)),
-        report if report.reports.is_empty() && name_unlisted(runs)? => Err(Fail::silent(STUCK)),
+        report if report.reports.is_empty() && name_unlisted(runs).await? => {
+            Err(Fail::silent(STUCK))
+        }
         _ => Ok(()),
     }
 }
@@ -329,7 +336,9 @@ impl Board {
         let latest = self.latest.as_ref().filter(|_| self.runs.len() > FEW);
         let few = self.runs.values().filter(|run| latest.is_none_or(|id| id == run.id()));
         for run in few.take(FEW) {
-            if let (Ok(status), Ok(usage)) = (run.status(), run.usage()) {
+            if let (Some(Ok(status)), Some(Ok(usage))) =
+                (at_once(run.status()), at_once(run.usage()))
+            {
                 let _ = write!(line, " | {}", told(&status, usage));
             }
         }

@@ -7,29 +7,30 @@ use crate::forget::hint;
 use crate::prepare::prepare_for_many;
 use crate::print::{json, lines, print, tell, tell_json, width};
 use crate::stop;
-use fullstop::{Found, Id, Runs, Swept, Unlisted, blocking};
+use fullstop::{Found, Id, Runs, Swept, Unlisted};
 use fullstop_cli::args::{Form, GroupCall, PruneOptions};
 use fullstop_cli::format::table;
 use serde_json::{Value, json as value};
 use std::time::Duration;
 
-pub fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
-    each(ids, failed, |run| {
-        run.remove()?;
+pub async fn rm(ids: &[String], as_json: bool) -> Result<(), Fail> {
+    each(ids, failed, async |run| {
+        run.remove().await?;
         if as_json {
             tell_json(&value!({ "id": run.id(), "removed": true }));
         }
         Ok(())
     })
+    .await
 }
 
 /// Without a word on age or number everything that is over goes.
-pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
+pub async fn prune(options: &PruneOptions) -> Result<(), Fail> {
     let (older, keep) = (options.older.unwrap_or(Duration::ZERO), options.keep.unwrap_or(0));
     let runs = Runs::open()?;
     // Looked for first: what fails after a removal would keep it from being told.
-    let elsewhere: Vec<Id> = runs.elsewhere()?.into_iter().map(|lost| lost.id).collect();
-    let pruned = runs.prune(older, keep, options.dry_run)?;
+    let elsewhere: Vec<Id> = runs.elsewhere().await?.into_iter().map(|lost| lost.id).collect();
+    let pruned = runs.prune(older, keep, options.dry_run).await?;
     if options.json {
         let runs = pruned.runs_left.iter();
         let runs = runs.map(|(id, why)| value!({ "id": id, "why": why.to_string() }));
@@ -54,11 +55,11 @@ pub fn prune(options: &PruneOptions) -> Result<(), Fail> {
     if pruned.is_whole() { Ok(()) } else { Err(Fail::silent(FAILED)) }
 }
 
-pub fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
+pub async fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
-    let swept = if dry_run { runs.sweep_dry()? } else { runs.sweep()? };
-    let emptied = if dry_run { Vec::new() } else { runs.remove_empty_cgroups() };
-    let looked = runs.unlisted();
+    let swept = if dry_run { runs.sweep_dry().await? } else { runs.sweep().await? };
+    let emptied = if dry_run { Vec::new() } else { runs.remove_empty_cgroups().await? };
+    let looked = runs.unlisted().await;
     let unlisted = looked.as_deref().unwrap_or_default();
     if as_json {
         let unlisted = unlisted.iter().map(as_swept);
@@ -114,39 +115,40 @@ fn line(swept: &Swept) -> String {
     format!("{}{name} {what}\n", swept.id)
 }
 
-pub fn group(call: &GroupCall) -> Result<(), Fail> {
+pub async fn group(call: &GroupCall) -> Result<(), Fail> {
     let runs = Runs::open()?;
     match call {
-        GroupCall::Ls { form } => list_groups(&runs, *form),
+        GroupCall::Ls { form } => list_groups(&runs, *form).await,
         GroupCall::Stop { name, json } => {
             prepare_for_many();
             let group = runs.group(name)?;
             let stopped = group.stop_with(|id, progress| stop::going_around(id, &progress));
-            stop::group(&runs, &blocking::wait(stopped)?, *json)
+            stop::group(&runs, &stopped.await?, *json).await
         }
         GroupCall::Close { name, json } => {
             prepare_for_many();
             let group = runs.group(name)?;
             let closed = group.close_with(|id, progress| stop::going_around(id, &progress));
-            stop::group(&runs, &blocking::wait(closed)?, *json)
+            stop::group(&runs, &closed.await?, *json).await
         }
         GroupCall::Open { name, json } => {
             let group = runs.group(name)?;
-            group.open()?;
+            group.open().await?;
             if *json {
                 // One above it may be closed still.
-                tell_json(&value!({ "name": group.name(), "closed_by": group.closed_by()? }));
+                let closed = group.closed_by().await?;
+                tell_json(&value!({ "name": group.name(), "closed_by": closed }));
             }
             Ok(())
         }
     }
 }
 
-fn list_groups(runs: &Runs, form: Form) -> Result<(), Fail> {
+async fn list_groups(runs: &Runs, form: Form) -> Result<(), Fail> {
     let mut rows = vec![["GROUP", "STATE", "LIVE"].map(str::to_owned).to_vec()];
     let mut all = Vec::new();
-    for group in runs.groups()? {
-        let (closed, live) = (group.closed_by()?, group.registered()?.len());
+    for group in runs.groups().await? {
+        let (closed, live) = (group.closed_by().await?, group.registered().await?.len());
         let state = match &closed {
             None => "open".to_owned(),
             Some(by) if by == group.name() => "closed".to_owned(),

@@ -7,29 +7,26 @@ use crate::following::{Looking, until_unread};
 use crate::print::{exit, json, json_line, print, tell_json};
 use crate::show::{asked_by, named};
 use crate::stop::{line, meant};
-use fullstop::{
-    Ending, Error, Event, EventKind, HostPolicy, Id, Report, Run, Runs, Signal, blocking,
-};
+use fullstop::{Error, Event, EventKind, HostPolicy, Id, Report, Run, Runs, Signal};
 use fullstop_cli::args::{EventsOptions, WaitOptions, Which};
 use fullstop_cli::plain;
+use fullstop_keeper::Ending;
 use serde_json::{Value, json as value};
 use std::time::Instant;
 
 /// Waits for all of them. The status is that of the first one given that has failed, as
 /// `run` would have given it.
-pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
+pub async fn wait(options: &WaitOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let (found, unknown) = match &options.which {
-        Which::Ids(ids) => {
-            (ids.iter().map(|id| runs.find(id)).collect::<Result<Vec<Run>, _>>()?, false)
-        }
-        which => meant(&runs, which)?,
+        Which::Ids(ids) => (found(&runs, ids).await?, false),
+        which => meant(&runs, which).await?,
     };
     let until = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut failed = unknown.then_some(FAILED);
     for run in found {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let status = match (blocking::wait(run.wait_for(left)), options.timeout) {
+        let status = match (run.wait_for(left).await, options.timeout) {
             (Ok(report), _) => {
                 if options.json {
                     json(&report)?;
@@ -53,6 +50,14 @@ pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
     failed.map_or(Ok(()), |status| Err(Fail::silent(status)))
 }
 
+async fn found(runs: &Runs, words: &[String]) -> Result<Vec<Run>, Fail> {
+    let mut found = Vec::new();
+    for word in words {
+        found.push(runs.find(word).await?);
+    }
+    Ok(found)
+}
+
 pub fn status_of(report: &Report) -> u8 {
     /// A shell shows a death by a signal so.
     const SIGNALLED: i32 = 128;
@@ -62,24 +67,24 @@ pub fn status_of(report: &Report) -> u8 {
     }
 }
 
-pub fn signal(signal: Signal, which: &Which, as_json: bool) -> Result<(), Fail> {
-    each_meant(which, failed, |run| {
-        blocking::wait(run.signal(signal))?;
+pub async fn signal(signal: Signal, which: &Which, as_json: bool) -> Result<(), Fail> {
+    each_meant(which, failed, async |run| {
+        run.signal(signal).await?;
         if as_json {
             tell_json(&value!({ "id": run.id(), "signal": signal, "accepted": true }));
         }
         Ok(())
     })
+    .await
 }
 
 /// The events of some runs or of all, in order of time.
-pub fn events(options: &EventsOptions) -> Result<(), Fail> {
+pub async fn events(options: &EventsOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
-    let named: Result<Vec<Id>, _> =
-        options.ids.iter().map(|id| runs.find(id).map(|run| run.id().clone())).collect();
-    let named = named?;
+    let found = found(&runs, &options.ids).await?;
+    let named: Vec<Id> = found.iter().map(|run| run.id().clone()).collect();
     if !options.follow {
-        return show(&runs.past_events(&named)?, options.json);
+        return show(&runs.past_events(&named).await?, options.json);
     }
     let mut events = runs.follow_events(&named);
     let mut looking = Looking::default();
@@ -89,7 +94,7 @@ pub fn events(options: &EventsOptions) -> Result<(), Fail> {
             looking.tell("events", events.why_looking());
         }
     };
-    until_unread(follow)?.unwrap_or(Ok(()))
+    until_unread(follow).await.unwrap_or(Ok(()))
 }
 
 fn show(events: &[Event], as_json: bool) -> Result<(), Fail> {

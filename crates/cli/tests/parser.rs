@@ -1,12 +1,13 @@
 //! What the parser makes of particular lines, and that no line breaks it.
 
-use fullstop::{Fit, HostPolicy, Key, Loudness, Size, Stdin, Stream};
+use fullstop::{Fit, HostPolicy, Key, Size, Stdin, Stream};
 use fullstop_cli::args::{
     Call, Form, GroupCall, LogForm, Man, Ready, RunOptions, UsageError, Which, WindowSize,
     parse_from,
 };
 use fullstop_cli::grammar::{Command, FULLSTOP, Opt};
 use fullstop_cli::since::Since;
+use fullstop_keeper::Loudness;
 use lexopt::Parser;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CageKind {
+    /// A cgroup of its own, and what a tree cage does besides.
     Cgroup,
+    /// Subreapers, to whom every orphan comes.
     Tree,
 }
 
@@ -34,7 +36,9 @@ pub enum CagePreference {
     /// The strongest that can be had.
     #[default]
     Auto,
+    /// A cgroup, or an error where there can be none.
     Cgroup,
+    /// A tree cage, also where a cgroup could be had.
     Tree,
 }
 
@@ -53,18 +57,25 @@ pub enum CagePreference {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Member {
+    /// Its pid.
     pub pid: i32,
+    /// The pid of its parent.
     pub ppid: i32,
+    /// Its process group.
     pub pgid: i32,
+    /// Its session.
     pub sid: i32,
+    /// The user whose rights it has.
     pub uid: u32,
     /// The kernel's letter: R, S, D, T, t, Z, X, I.
     pub state: char,
+    /// How many threads it has.
     pub threads: u32,
     /// Clock ticks after boot.
     pub start_ticks: u64,
     /// The inode in pidfs, which no other process of this boot ever gets.
     pub inode: Option<u64>,
+    /// Its command line.
     pub command: String,
     /// How long it has lived.
     #[serde(default)]
@@ -91,6 +102,8 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutputHolder {
+    /// Its pid.
     pub pid: i32,
+    /// Its command line.
     pub command: String,
 }

@@ -35,6 +35,7 @@ impl Id {
         Id::of(Tick::at(Duration::from_millis(unix_ms)), chance)
     }
 
+    /// The id of this time, told from others of the same time by chance.
     pub fn of(tick: Tick, chance: u64) -> Self {
         let mut text = String::with_capacity((TIME_LETTERS + CHANCE_LETTERS) as usize);
         push_letters(&mut text, tick.0, TIME_LETTERS);
@@ -42,6 +43,7 @@ impl Id {
         Id(text)
     }
 
+    /// The id as it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,6 +54,7 @@ impl Id {
 pub struct Tick(u64);
 
 impl Tick {
+    /// The tick of a time since 1970.
     pub fn at(since_1970: Duration) -> Tick {
         let since = since_1970.saturating_sub(Duration::from_secs(EPOCH_SECONDS));
         let part = u64::from(since.subsec_nanos()) * TICKS_A_SECOND / 1_000_000_000;
@@ -65,10 +68,12 @@ impl Tick {
         self.max(Tick(last.0.saturating_add(1)))
     }
 
+    /// As a number that grows with the time.
     pub fn number(self) -> u64 {
         self.0
     }
 
+    /// Of the number that it was.
     pub fn from_number(number: u64) -> Tick {
         Tick(number)
     }
@@ -82,6 +87,12 @@ fn push_letters(text: &mut String, value: u64, count: u32) {
 }
 
 /// Not an id.
+///
+/// ```
+/// use fullstop_core::id::{Id, NoId};
+///
+/// assert_eq!("research".parse::<Id>(), Err(NoId));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoId;
 

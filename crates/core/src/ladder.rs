@@ -41,23 +41,56 @@ pub struct Ladder {
 }
 
 /// One soft step: what to do, to whom, and how long to wait for the end before the next step.
+///
+/// ```
+/// use fullstop_core::ladder::{Action, Ladder, Step, Target};
+/// use fullstop_core::signal::Signal;
+/// use std::time::Duration;
+///
+/// let ladder: Ladder = "int@leader:3s,kill".parse()?;
+/// let Step { action, target, patience } = &ladder.soft()[0];
+/// assert_eq!((action, *target), (&Action::Signal(Signal::INT), Target::Leader));
+/// assert_eq!(*patience, Duration::from_secs(3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Step {
+    /// What is done.
     pub action: Action,
+    /// To whom.
     pub target: Target,
+    /// How long the end is waited for before the next step.
     pub patience: Duration,
 }
 
 /// What a soft step does.
+///
+/// ```
+/// use fullstop_core::ladder::{Action, Ladder};
+///
+/// let ladder: Ladder = "input:\"/quit\\n\":2s,close-stdin:1s,kill".parse()?;
+/// assert_eq!(ladder.soft()[0].action, Action::Input("/quit\n".to_owned()));
+/// assert_eq!(ladder.soft()[1].action, Action::CloseStdin);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
+    /// This signal is sent.
     Signal(Signal),
+    /// Stdin of the leader is closed.
     CloseStdin,
+    /// This is written to stdin of the leader.
     Input(String),
 }
 
 /// Whom a soft step reaches. Closing and writing stdin only ever reach the leader.
+///
+/// ```
+/// use fullstop_core::ladder::Target;
+///
+/// assert_eq!(Target::Tree.to_string(), "tree");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {

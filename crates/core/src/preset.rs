@@ -27,6 +27,7 @@ pub struct Preset {
     pub name: String,
     /// What the agent calls itself.
     pub title: String,
+    /// How it is stopped.
     pub ladder: Ladder,
     /// Why this ladder, in one line.
     pub why: String,

@@ -104,6 +104,13 @@ impl fmt::Display for Signal {
 }
 
 /// The text names no signal.
+///
+/// ```
+/// use fullstop_core::signal::{Signal, SignalError};
+///
+/// let error: SignalError = "sigh".parse::<Signal>().unwrap_err();
+/// assert!(error.to_string().contains("sigh"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignalError {
     text: String,

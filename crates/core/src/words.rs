@@ -20,6 +20,7 @@ use std::time::Duration;
 pub struct Moment(Duration);
 
 impl Moment {
+    /// So long after the clock began.
     pub const fn at(since_start_of_clock: Duration) -> Self {
         Self(since_start_of_clock)
     }
@@ -51,7 +52,9 @@ impl Add<Duration> for Moment {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Exit {
+    /// With this exit code.
     Code(i32),
+    /// It died of this signal.
     Signal(Signal),
     /// The kernel that could have told is too old, and who waited is dead.
     Unknown,
@@ -74,6 +77,7 @@ pub enum Reason {
     Stopped,
     /// Somebody asked for the last step at once.
     Killed,
+    /// It took longer than it was given.
     OverallTimeout,
     /// Nothing was written for too long.
     NoOutputTimeout,
@@ -81,10 +85,13 @@ pub enum Reason {
     IdleTimeout,
     /// It was not ready in time.
     StartTimeout,
+    /// Whoever asked for it is gone.
     HostGone,
     /// The group it was in was closed.
     GroupClosed,
+    /// It could not be started.
     SpawnFailed,
+    /// Its keeper was killed, and its guard has ended it.
     KeeperDied,
     /// The machine was started anew while the run was live.
     Rebooted,
@@ -124,9 +131,12 @@ pub enum Proof {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OnExit {
+    /// They are stopped.
     #[default]
     Stop,
+    /// They are waited for.
     Wait,
+    /// They are let go.
     Release,
 }
 
@@ -141,13 +151,16 @@ pub enum OnExit {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stream {
+    /// Stdout.
     Out,
+    /// Stderr.
     Err,
     /// A terminal of its own, which knows no difference.
     Tty,
 }
 
 impl Stream {
+    /// Every stream, in the order in which logs are listed.
     pub const ALL: [Stream; 3] = [Stream::Out, Stream::Err, Stream::Tty];
 }
 

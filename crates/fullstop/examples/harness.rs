@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 async fn harness(words: &[String]) -> fullstop::Result<()> {
     let runs = Runs::open()?;
     let group = runs.group(GROUP)?;
-    group.open()?;
+    group.open().await?;
     for turn in 1..=TURNS {
         println!("turn {turn}");
         let run = command(words).name(format!("turn-{turn}")).spawn().await?;
@@ -50,7 +50,7 @@ fn command(words: &[String]) -> Command {
 async fn follow(run: &Run) -> fullstop::Result<Report> {
     match run.wait_for(Some(TURN)).await {
         Err(Error::NotEnded { .. }) => {
-            for process in run.processes()? {
+            for process in run.processes().await? {
                 println!("  {} {}", process.pid, process.command);
             }
             run.stop().await

@@ -9,6 +9,7 @@
 //! Read [`tidy_up`] first: it is all that an application needs. The rest is the application, and
 //! the crash.
 
+use fullstop::blocking::wait;
 use fullstop::{HostPolicy, HostedBy, Run, Runs};
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -22,8 +23,6 @@ const LIVES_ON: (&str, &str) = ("lives-on", "yes");
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 pub fn main() -> Outcome {
-    // First of all: this program may have been started anew as the keeper of a run.
-    fullstop::init();
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["window", state] => {
@@ -98,7 +97,7 @@ fn desktop() -> Outcome {
 
     let crashed = first.crash()?;
     assert!(agent.iter().all(Process::lives), "nobody was there to end the agent");
-    assert!(!crashed.agent.status()?.live, "its keeper and its guard are dead");
+    assert!(!wait(crashed.agent.status())?.live, "its keeper and its guard are dead");
     println!("the first window has crashed, and its agent goes on without anybody");
 
     let again = Window::open(&runs)?;
@@ -113,7 +112,7 @@ fn desktop() -> Outcome {
     assert!(!server.iter().chain(&new_agent).any(Process::lives), "it is closed");
     assert!(others.iter().all(Process::lives), "the second window was touched");
     assert!(second.close()?.success());
-    assert!(!others.iter().any(Process::lives) && runs.live_ids()?.is_empty());
+    assert!(!others.iter().any(Process::lives) && wait(runs.live_ids())?.is_empty());
     println!("both are closed, and nothing is left");
     std::fs::remove_dir_all(&state)?;
     Ok(())
@@ -148,8 +147,8 @@ impl Window {
             println!("  window {}: {line}", process.id());
             match line.split_once(' ') {
                 Some(("agent", "at work")) => is_at_work = true,
-                Some(("agent", id)) => agent = Some(runs.find(id)?),
-                Some(("server", id)) => server = Some(runs.find(id)?),
+                Some(("agent", id)) => agent = Some(wait(runs.find(id))?),
+                Some(("server", id)) => server = Some(wait(runs.find(id))?),
                 _ => {}
             }
             if is_at_work && let (Some(agent), Some(server)) = (&agent, &server) {
@@ -163,7 +162,7 @@ impl Window {
     /// It dies at once, and with it the two processes that would have ended its agent. They are
     /// stopped first, so that none sees another one die.
     fn crash(mut self) -> Outcome<Crashed> {
-        let record = self.agent.record()?;
+        let record = wait(self.agent.record())?;
         let watchers = [record.guard.ok_or("no guard")?.pid, record.keeper.ok_or("no keeper")?.pid];
         let pids =
             [watchers[0].to_string(), watchers[1].to_string(), self.process.id().to_string()];
@@ -210,7 +209,7 @@ impl Process {
 /// Who is in a run now.
 fn members(run: &Run) -> Outcome<Vec<Process>> {
     let members: Vec<Process> =
-        run.processes()?.iter().filter_map(|process| Process::of(process.pid)).collect();
+        wait(run.processes())?.iter().filter_map(|process| Process::of(process.pid)).collect();
     assert!(!members.is_empty(), "nobody is in run {}", run.id());
     Ok(members)
 }

@@ -1,4 +1,4 @@
-//! The same without an async runtime of one's own.
+//! The same without an async runtime of one's own: [`wait`] for any future of this library.
 //!
 //! ```no_run
 //! let run = fullstop::blocking::spawn(fullstop::Command::new("claude"))?;
@@ -10,9 +10,13 @@ pub use crate::background::Background;
 
 use crate::command::Command;
 use crate::error::{Error, Result};
+use crate::helpers::InPlace;
 use crate::run::Run;
 
-/// Does what was asked for, to its end, on this thread.
+/// Does what was asked for, to its end, on this thread. Files are read on this thread as well:
+/// nothing else of this program waits for it, and no helper thread is needed.
+///
+/// As every runtime, it cannot be used inside another one, or inside itself.
 ///
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-blocking-{}", std::process::id()));
@@ -27,7 +31,9 @@ use crate::run::Run;
 /// ```
 pub fn wait<T>(what: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(Error::io("make a runtime"))?.block_on(what)
+    let runtime = runtime.map_err(Error::io("make a runtime"))?;
+    let _in_place = InPlace::begin();
+    runtime.block_on(what)
 }
 
 /// As [`Command::spawn`].

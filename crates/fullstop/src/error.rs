@@ -24,7 +24,7 @@ use std::time::Duration;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let empty = std::env::temp_dir().join(format!("fullstop-doc-error-{}", std::process::id()));
 /// let runs = fullstop::Runs::at(&empty)?;
-/// let missing = runs.find("no-such-run").unwrap_err();
+/// let missing = fullstop::blocking::wait(runs.find("no-such-run")).unwrap_err();
 /// assert_eq!(missing.code(), "no-such-run");
 /// assert!(missing.to_string().contains("no-such-run"));
 /// # std::fs::remove_dir_all(&empty)?;
@@ -33,6 +33,7 @@ use std::time::Duration;
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "of a variant, its own words say what its fields are")]
 pub enum Error {
     /// The state directory, or a file in it.
     #[error(transparent)]
@@ -57,7 +58,13 @@ pub enum Error {
     NotStarted(Failure),
     /// Nothing may start in this group now, or it was closed since the start was asked for.
     #[error("{why}")]
-    GroupClosed { group: String, why: String },
+    GroupClosed {
+        /// The group that the command was to start in, or one above it.
+        group: String,
+        /// Which of them was closed when that was last looked at; nothing, if it is open again.
+        closed: Option<String>,
+        why: String,
+    },
     /// A run is kept by another process. This program cannot be started anew as one, since it
     /// has loaded this library later, is setuid, or was started by naming the dynamic linker;
     /// no keeper executable was named ([`crate::Runs::with_keeper`]), and PATH names none.
@@ -212,6 +219,12 @@ pub enum Error {
 }
 
 /// What a library call comes to.
+///
+/// ```
+/// fn live() -> fullstop::Result<usize> {
+///     fullstop::blocking::wait(async { Ok(fullstop::Runs::open()?.live_ids().await?.len()) })
+/// }
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -369,8 +382,12 @@ fn io_kind(error: &Error) -> io::ErrorKind {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Error {
         match &error {
-            StoreError::GroupClosed(group) | StoreError::GroupClosedMeanwhile(group) => {
-                Error::GroupClosed { group: group.clone(), why: error.to_string() }
+            StoreError::GroupClosed(group) => {
+                let (closed, why) = (Some(group.clone()), error.to_string());
+                Error::GroupClosed { group: group.clone(), closed, why }
+            }
+            StoreError::GroupClosedMeanwhile(group) => {
+                Error::GroupClosed { group: group.clone(), closed: None, why: error.to_string() }
             }
             _ => Error::Store(error),
         }

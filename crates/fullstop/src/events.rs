@@ -5,14 +5,17 @@
 //! nothing while nothing happens, however many runs have ended.
 
 use crate::error::{Error, Result};
-use crate::helpers::Helped;
+use crate::files::StateFiles;
+use crate::helpers::{Helped, help_with};
 use crate::rounds::{self, Rounds};
 use crate::runs::Runs;
+use crate::stream::{Next, Streamed};
 use crate::tail::Tail;
 use crate::watcher::Follower;
 use fullstop_core::id::Id;
 use fullstop_protocol::Event;
-use std::collections::{BTreeSet, HashMap};
+use futures_core::Stream;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use tokio::time::timeout;
 
 /// Follows the events of runs, including runs that are born later.
@@ -31,7 +34,7 @@ use tokio::time::timeout;
 /// }
 /// assert!(matches!(seen[0], EventKind::Started { .. }));
 /// # blocking::wait(run.wait())?;
-/// # std::fs::remove_dir_all(&dir)?;
+/// # let _ = std::fs::remove_dir_all(&dir);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -44,9 +47,9 @@ pub struct Events {
 impl Runs {
     /// The events of these runs until now, or of all runs if none is named, in order of
     /// time.
-    pub fn past_events(&self, only: &[Id]) -> Result<Vec<Event>> {
-        let ids = if only.is_empty() { self.ids()? } else { only.to_vec() };
-        Ok(read(self, &mut HashMap::new(), &ids))
+    pub async fn past_events(&self, only: &[Id]) -> Result<Vec<Event>> {
+        let only = only.to_vec();
+        help_with(self.files(), move |files| files.past_events(&only)).await
     }
 
     /// The events of these runs, or of all runs if none is named: those until now, and then
@@ -54,7 +57,7 @@ impl Runs {
     pub fn follow_events(&self, only: &[Id]) -> Events {
         Events {
             follower: Follower::of_journal(self.store()),
-            looker: Helped::Here(Looker::new(self.clone(), only.to_vec())),
+            looker: Helped::Here(Looker::new(self, only.to_vec())),
             has_looked: false,
         }
     }
@@ -92,16 +95,45 @@ impl Events {
         }
     }
 
+    /// The same as a stream of single events, for those who have a `StreamExt`. It ends behind
+    /// an error, and nowhere else.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Event>> + Send + Unpin {
+        let source = Singly { events: self, ready: VecDeque::new() };
+        Streamed::new(source, |source| source.ready.pop_front(), Singly::next)
+    }
+
     /// Why it looks four times a second instead of being woken, if it does.
     pub fn why_looking(&self) -> Option<String> {
         self.follower.why_looking()
     }
 }
 
+/// Events that come together, one by one.
+struct Singly {
+    events: Events,
+    ready: VecDeque<Event>,
+}
+
+impl Singly {
+    fn next(mut self) -> Next<Singly, Event> {
+        Box::pin(async move {
+            loop {
+                if let Some(event) = self.ready.pop_front() {
+                    return (self, Some(Ok(event)));
+                }
+                match self.events.next().await {
+                    Ok(events) => self.ready.extend(events),
+                    Err(error) => return (self, Some(Err(error))),
+                }
+            }
+        })
+    }
+}
+
 /// Reads the events of the runs that notices name.
 #[derive(Debug)]
 struct Looker {
-    runs: Runs,
+    files: StateFiles,
     /// The runs whose events are wanted; if empty, all runs.
     only: Vec<Id>,
     /// Events up to this number are not wanted.
@@ -120,12 +152,12 @@ struct Looker {
 }
 
 impl Looker {
-    fn new(runs: Runs, only: Vec<Id>) -> Looker {
+    fn new(runs: &Runs, only: Vec<Id>) -> Looker {
         Looker {
             only,
             after: 0,
             journal: Tail::new(runs.store()),
-            runs,
+            files: runs.files(),
             offsets: HashMap::new(),
             unfinished: BTreeSet::new(),
             rounds: None,
@@ -137,7 +169,7 @@ impl Looker {
     fn look(&mut self) {
         match self.ids() {
             Ok(ids) => {
-                let mut new = read(&self.runs, &mut self.offsets, &ids);
+                let mut new = read(&self.files, &mut self.offsets, &ids);
                 new.retain(|event| event.number > self.after);
                 self.new.append(&mut new);
             }
@@ -157,7 +189,7 @@ impl Looker {
         self.unfinished.extend(ids.iter().cloned());
         let is_blind = !self.journal.is_open();
         if is_blind || rounds.is_due() {
-            let live: BTreeSet<Id> = self.runs.live_ids()?.into_iter().collect();
+            let live: BTreeSet<Id> = self.files.live_ids()?.into_iter().collect();
             self.unfinished.extend(live.iter().cloned());
             let unfinished = &self.unfinished;
             let turn =
@@ -175,17 +207,17 @@ impl Looker {
     /// Every run whose events are wanted.
     fn all(&mut self) -> Result<Vec<Id>> {
         self.rounds = Some(Rounds::new());
-        self.unfinished = self.runs.live_ids()?.into_iter().collect();
-        if self.only.is_empty() { self.runs.ids() } else { Ok(self.only.clone()) }
+        self.unfinished = self.files.live_ids()?.into_iter().collect();
+        if self.only.is_empty() { self.files.ids() } else { Ok(self.only.clone()) }
     }
 }
 
 /// Reads the new events of these runs, and sorts them by time.
-fn read(runs: &Runs, offsets: &mut HashMap<Id, u64>, ids: &[Id]) -> Vec<Event> {
+pub(crate) fn read(files: &StateFiles, offsets: &mut HashMap<Id, u64>, ids: &[Id]) -> Vec<Event> {
     let mut new = Vec::new();
     for id in ids {
         let from = offsets.get(id).copied().unwrap_or_default();
-        match runs.events(id, from) {
+        match files.events(id, from) {
             Ok((events, next)) => {
                 new.extend(events);
                 offsets.insert(id.clone(), next);

@@ -1,12 +1,14 @@
 //! Groups: named sets of runs that can be closed as a whole.
 
 use crate::error::Result;
+use crate::files::GroupFiles;
+use crate::helpers::help_with;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::stop::Progress;
 use fullstop_core::id::Id;
 use fullstop_protocol::{Report, StopReason};
-use fullstop_store::{GroupName, Standing};
+use fullstop_store::GroupName;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
@@ -31,8 +33,8 @@ use tokio::task::JoinSet;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Group {
-    runs: Runs,
-    name: GroupName,
+    pub(crate) runs: Runs,
+    pub(crate) name: GroupName,
 }
 
 /// How a group was stopped, as one.
@@ -52,6 +54,7 @@ pub struct Group {
 /// ```
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct GroupReport {
+    /// Its name.
     pub group: String,
     /// Nothing can start in it any more.
     pub closed: bool,
@@ -99,6 +102,7 @@ impl Group {
         Group { runs, name }
     }
 
+    /// Its path, such as `plan/research`.
     pub fn name(&self) -> &str {
         self.name.as_str()
     }
@@ -109,30 +113,19 @@ impl Group {
     }
 
     /// The group in its line that is closed: itself, or one above it.
-    pub fn closed_by(&self) -> Result<Option<String>> {
-        Ok(self.name.closed_by(self.runs.store().root())?.map(str::to_owned))
+    pub async fn closed_by(&self) -> Result<Option<String>> {
+        help_with(self.files(), GroupFiles::closed_by).await
     }
 
     /// Its live members, at any depth. If none is registered, all unfinished runs are asked
     /// by their records: the entries of the group may have been removed under them.
-    pub fn members(&self) -> Result<Vec<Run>> {
-        let registered = self.registered()?;
-        if !registered.is_empty() {
-            return Ok(registered);
-        }
-        let store = self.runs.store();
-        let is_in = |group: &String| self.contains(group);
-        let is_member =
-            |id: &Id| store.record(id).is_ok_and(|it| it.group.as_ref().is_some_and(is_in));
-        Ok(store.live()?.into_iter().filter(is_member).map(|id| self.runs.run(id)).collect())
+    pub async fn members(&self) -> Result<Vec<Run>> {
+        help_with(self.files(), GroupFiles::members).await
     }
 
-    /// Those of its live members that are registered in it. No record is read.
-    pub fn registered(&self) -> Result<Vec<Run>> {
-        let store = self.runs.store();
-        let ids = self.name.members(store.root())?;
-        let live = ids.into_iter().filter(|id| !matches!(store.standing(id), Ok(Standing::Over)));
-        Ok(live.map(|id| self.runs.run(id)).collect())
+    /// Those of its live members that are registered in it.
+    pub async fn registered(&self) -> Result<Vec<Run>> {
+        help_with(self.files(), GroupFiles::registered).await
     }
 
     /// Stops everything that is in it now, at any depth.
@@ -165,8 +158,8 @@ impl Group {
     }
 
     /// Lets runs start in it again.
-    pub fn open(&self) -> Result<()> {
-        Ok(self.name.open(self.runs.store().root())?)
+    pub async fn open(&self) -> Result<()> {
+        help_with(self.files(), GroupFiles::open).await
     }
 
     /// Whoever registered before the close is found by listing; one that registers
@@ -186,7 +179,7 @@ impl Group {
                     report.id == *run.id() && run.generation().is_none_or(same)
                 })
             };
-            let members: Vec<Run> = match self.members() {
+            let members: Vec<Run> = match self.members().await {
                 Ok(members) => members.into_iter().filter(|run| !known(run)).collect(),
                 Err(why) => {
                     whole.errors.push(format!("group {} cannot be listed: {why}", self.name));
@@ -221,7 +214,7 @@ impl Group {
                 let tell = |progress| drop(teller.send((id.clone(), progress)));
                 let stopped = match run.stop_for(reason, tell).await {
                     // It saw the close, and left no trace.
-                    Err(_) if run.is_gone().unwrap_or(false) => Ok(None),
+                    Err(_) if run.is_gone().await.unwrap_or(false) => Ok(None),
                     stopped => stopped.map(Some),
                 };
                 (id, stopped)
@@ -243,10 +236,6 @@ impl Group {
             }
         }
         whole.may_live_on.extend(unproven);
-    }
-
-    pub(crate) fn forget_if_empty(&self) -> Result<()> {
-        Ok(self.name.forget_if_empty(self.runs.store().root())?)
     }
 }
 

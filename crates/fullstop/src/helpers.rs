@@ -1,8 +1,12 @@
 //! A few threads that read files for those who must not wait: nothing in this library blocks
 //! in a poll.
+//!
+//! Who waits by [`crate::blocking::wait`] has a thread to spare, its own: there the work is
+//! done in place, and no thread is made.
 
 use crate::error::{Error, Result};
 use crate::thread;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -10,7 +14,7 @@ use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// So many files are read at a time.
+/// So many pieces of work are done at a time, of each kind.
 const MOST: usize = 4;
 /// How long a thread without work waits for some.
 const LINGER: Duration = Duration::from_secs(2);
@@ -30,7 +34,32 @@ struct State {
     idle: usize,
 }
 
+/// For what reads a few files.
 static HELPERS: LazyLock<Helpers> = LazyLock::new(Helpers::default);
+/// For what may take seconds: sweeps, removals, a look at the whole machine. No list waits
+/// behind such work.
+static LONG: LazyLock<Helpers> = LazyLock::new(Helpers::default);
+
+thread_local! {
+    static IN_PLACE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While this lives, what this thread asks helpers for is done on this thread.
+pub(crate) struct InPlace {
+    before: bool,
+}
+
+impl InPlace {
+    pub fn begin() -> InPlace {
+        InPlace { before: IN_PLACE.replace(true) }
+    }
+}
+
+impl Drop for InPlace {
+    fn drop(&mut self) {
+        IN_PLACE.set(self.before);
+    }
+}
 
 impl Helpers {
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -87,8 +116,34 @@ impl Helpers {
 pub(crate) async fn help<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
+    done_by(&HELPERS, work).await
+}
+
+/// What work on a thing came to that reads a few files.
+pub(crate) async fn help_with<S: Send + 'static, T: Send + 'static>(
+    thing: S,
+    work: impl FnOnce(&S) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    done_by(&HELPERS, move || work(&thing)).await?
+}
+
+/// What work on a thing came to that may take seconds.
+pub(crate) async fn help_long<S: Send + 'static, T: Send + 'static>(
+    thing: S,
+    work: impl FnOnce(&S) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    done_by(&LONG, move || work(&thing)).await?
+}
+
+async fn done_by<T: Send + 'static>(
+    helpers: &'static Helpers,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    if IN_PLACE.get() {
+        return catch_unwind(AssertUnwindSafe(work)).map_err(|_| Error::Unfinished);
+    }
     let (tell, told) = oneshot::channel();
-    HELPERS.add(Box::new(move || drop(tell.send(work()))));
+    helpers.add(Box::new(move || drop(tell.send(work()))));
     told.await.map_err(|_| Error::Unfinished)
 }
 
@@ -106,10 +161,15 @@ impl<T: Send + 'static> Helped<T> {
         self.back().await?;
         let (tell, told) = oneshot::channel();
         if let Helped::Here(mut value) = std::mem::replace(self, Helped::Away(told)) {
-            HELPERS.add(Box::new(move || {
+            let work = move || {
                 work(&mut value);
                 drop(tell.send(value));
-            }));
+            };
+            if IN_PLACE.get() {
+                let _ = catch_unwind(AssertUnwindSafe(work));
+            } else {
+                HELPERS.add(Box::new(work));
+            }
         }
         self.back().await
     }
@@ -127,59 +187,4 @@ impl<T: Send + 'static> Helped<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::blocking::wait;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, mpsc};
-    use std::thread::sleep;
-    use tokio::task::JoinSet;
-
-    #[test]
-    fn much_work_is_done_by_a_few_threads() {
-        static AT_WORK: AtomicUsize = AtomicUsize::new(0);
-        let most = wait(async {
-            let mut all = JoinSet::new();
-            for _ in 0..100 {
-                all.spawn(help(|| {
-                    let at_work = AT_WORK.fetch_add(1, Ordering::SeqCst) + 1;
-                    sleep(Duration::from_millis(1));
-                    AT_WORK.fetch_sub(1, Ordering::SeqCst);
-                    at_work
-                }));
-            }
-            let mut most = 0;
-            while let Some(at_work) = all.join_next().await {
-                most = most.max(at_work.expect("no panic")?);
-            }
-            Ok(most)
-        });
-        assert!(most.is_ok_and(|most| (1..=MOST).contains(&most)));
-    }
-
-    #[test]
-    fn work_that_panics_is_told_and_harms_no_other() {
-        for _ in 0..MOST * 2 {
-            assert!(wait(help(|| panic!("as it should"))).is_err());
-        }
-        assert_eq!(wait(help(|| 7)).ok(), Some(7));
-    }
-
-    #[test]
-    fn what_was_begun_is_not_lost_with_the_future_that_waited_for_it() {
-        let mut value = Helped::Here(Vec::new());
-        let (go, gone) = mpsc::channel::<()>();
-        let gone = Arc::new(Mutex::new(gone));
-        let done = wait(async {
-            let slow = value.work(move |value| {
-                let _ = gone.lock().map(|gone| gone.recv());
-                value.push(1);
-            });
-            let cut = tokio::time::timeout(Duration::from_millis(1), slow).await;
-            assert!(cut.is_err(), "it was done without leave");
-            drop(go);
-            Ok(value.work(|value| value.push(2)).await?.clone())
-        });
-        assert_eq!(done.ok(), Some(vec![1, 2]));
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 //! siblings, and those that a dead predecessor has left.
 
 use crate::error::Result;
-use crate::helpers::help;
+use crate::helpers::{help_long, help_with};
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::status::Status;
@@ -64,6 +64,7 @@ pub struct AppRun {
     pub status: Status,
     /// The process that it belongs to.
     pub host: Host,
+    /// Whose it is.
     pub hosted_by: HostedBy,
 }
 
@@ -75,7 +76,7 @@ impl Runs {
     /// Nothing is changed by this, and a future that is dropped leaves nothing behind.
     pub async fn of(&self, app: &str) -> Result<Vec<AppRun>> {
         let runs = self.clone().with_app(app)?;
-        help(move || runs.hosted()).await?
+        help_with(runs, Runs::hosted).await
     }
 
     fn hosted(&self) -> Result<Vec<AppRun>> {
@@ -87,7 +88,7 @@ impl Runs {
             let status = Status::of(self.store(), &id)?;
             Some(AppRun { run: self.run(id), status, host, hosted_by })
         };
-        Ok(self.live_ids()?.into_iter().filter_map(app_run).collect())
+        Ok(self.store().live()?.into_iter().filter_map(app_run).collect())
     }
 
     /// Ends the runs of an application whose keeper and guard are gone, if their host is dead, or
@@ -99,7 +100,7 @@ impl Runs {
     /// Dropped before it is done, it goes on to its end.
     pub async fn sweep_of(&self, app: &str) -> Result<Vec<Swept>> {
         let runs = self.clone().with_app(app)?;
-        help(move || runs.sweep_hosted()).await?
+        help_long(runs, Runs::sweep_hosted).await
     }
 
     fn sweep_hosted(&self) -> Result<Vec<Swept>> {

@@ -3,7 +3,6 @@
 mod exchange;
 
 use crate::error::{Error, Result};
-use crate::helpers::help;
 use crate::keys::Key;
 use crate::run::Run;
 use exchange::{Done, exchange};
@@ -162,9 +161,7 @@ impl Input {
     /// Types these keys: as a terminal sends them, or as a command means them that reads from a
     /// pipe.
     pub async fn send_keys(&mut self, keys: &[Key]) -> Result<()> {
-        let run = self.run.clone();
-        let spec = help(move || run.spec()).await??;
-        let is_terminal = spec.output.terminal().is_some();
+        let is_terminal = self.run.spec().await?.output.terminal().is_some();
         let bytes = |key| if is_terminal { Key::typed(key) } else { Key::piped(key) };
         let input: Vec<u8> = keys.iter().flat_map(bytes).copied().collect();
         self.send(&input).await

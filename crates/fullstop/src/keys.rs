@@ -81,6 +81,7 @@ impl InvalidKey {
 }
 
 impl Key {
+    /// The key that ends a line.
     pub fn enter() -> Key {
         Key(ENTER.to_owned())
     }

@@ -1,5 +1,7 @@
 //! Cgroups that nobody needs any more.
 
+use crate::error::Result;
+use crate::helpers::help_long;
 use crate::runs::Runs;
 use fullstop_cage::linux::probe::{is_populated, own_cgroup};
 use fullstop_core::id::Id;
@@ -35,14 +37,18 @@ pub(crate) fn leftovers(runs: &Runs) -> Option<BTreeSet<PathBuf>> {
 impl Runs {
     /// Removes the empty cgroups that killed runs have left beneath our own. The
     /// kernel refuses while anybody is inside, so that this can do no harm.
-    pub fn remove_empty_cgroups(&self) -> Vec<PathBuf> {
-        let old = |path: &PathBuf| {
-            let made = fs::metadata(path).and_then(|meta| meta.modified()).ok();
-            made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= OLD)
-        };
-        let left = leftovers(self).unwrap_or_default();
-        left.into_iter().filter(|path| old(path) && fs::remove_dir(path).is_ok()).collect()
+    pub async fn remove_empty_cgroups(&self) -> Result<Vec<PathBuf>> {
+        help_long(self.clone(), |runs| Ok(removed(runs))).await
     }
+}
+
+fn removed(runs: &Runs) -> Vec<PathBuf> {
+    let old = |path: &PathBuf| {
+        let made = fs::metadata(path).and_then(|meta| meta.modified()).ok();
+        made.and_then(|made| made.elapsed().ok()).is_some_and(|age| age >= OLD)
+    };
+    let left = leftovers(runs).unwrap_or_default();
+    left.into_iter().filter(|path| old(path) && fs::remove_dir(path).is_ok()).collect()
 }
 
 fn empty(runs: &Runs, place: &Path) -> Option<BTreeSet<PathBuf>> {

@@ -17,6 +17,7 @@
 //!
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod adopt;
 mod any_of;
@@ -27,6 +28,7 @@ mod command;
 mod doctor;
 mod error;
 mod events;
+mod files;
 mod filter;
 mod foreground;
 mod group;
@@ -52,6 +54,7 @@ mod secret;
 mod shared;
 mod status;
 mod stop;
+mod stream;
 mod tail;
 mod thread;
 mod unanswered;
@@ -68,20 +71,20 @@ pub use events::Events;
 pub use foreground::StopCause;
 pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
-pub use fullstop_core::id::Id;
+pub use fullstop_core::id::{Id, NoId};
 pub use fullstop_core::identity::Identity;
-pub use fullstop_core::ladder::Ladder;
-pub use fullstop_core::machine::Plan;
+pub use fullstop_core::ladder::{Action, Ladder, LadderError, Step, Target};
 pub use fullstop_core::preset;
-pub use fullstop_core::signal::Signal;
+pub use fullstop_core::signal::{Signal, SignalError};
 pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
-pub use fullstop_keeper::{Ending, Loudness, Sink};
+/// Every type of the wire and the disk. Those that this library deals in stand here as well.
+pub use fullstop_protocol as protocol;
 pub use fullstop_protocol::{
-    Ancestry, AppNameError, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host,
-    HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report,
-    RunState, SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
-    Whereabouts, Word, World,
+    Ancestry, AppNameError, Asker, CapturedStream, Claim, Drain, Event, EventKind, Failure,
+    FailureCode, Fit, Host, HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal,
+    RefusalCode, Report, RunState, SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text,
+    Timestamp, TrackedMember, Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
 pub use group::{Group, GroupReport};
@@ -89,7 +92,7 @@ pub use host::init;
 pub use hosts::{AppRun, HostedBy};
 pub use input::Input;
 pub use keys::{InvalidKey, Key};
-pub use logs::{FollowedLogs, LogCursor, LogEntry, Logs};
+pub use logs::{Lines, LogCursor, LogEntry, LogLine, Logs};
 pub use many::{Order, Update, ask_all, end_all, end_all_with_clock};
 pub use mask::masked;
 pub use ready::Ready;

@@ -2,21 +2,33 @@
 
 mod cursor;
 mod entry;
-mod followed;
 mod lane;
+mod lanes;
+mod lines;
+mod looker;
+mod pace;
 
 pub use cursor::LogCursor;
 pub use entry::LogEntry;
-pub use followed::FollowedLogs;
+pub use lines::{Lines, LogLine};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::helpers::Helped;
 use crate::run::Run;
+use crate::stream::{Next, Streamed};
+use crate::watcher::Follower;
 use fullstop_core::words::Stream;
-use fullstop_store::LogReader;
-use lane::Lane;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use futures_core::Stream as FutureStream;
+use looker::Looker;
+use std::time::SystemTime;
+use tokio::time::{sleep, timeout};
 
-/// The logs of a run, its streams in order of time. No line is torn by another stream.
+/// The log of a run, its streams in order of time. No line is torn by another stream.
+///
+/// First is said what is wanted, which touches no file and cannot fail; the first
+/// [`Logs::next`] opens the log, and tells what is wrong with it. What is read is read ahead,
+/// 256 KiB at a time. While nothing is written a log that is followed holds one descriptor, and
+/// costs nothing. It keeps nothing of the run alive.
 ///
 /// ```standalone_crate
 /// # fullstop::init();
@@ -24,257 +36,204 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, LogEntry, blocking};
 ///
-/// let run = blocking::start(Command::new("echo").arg("hello").runs(&runs))?;
-/// blocking::wait(run.wait())?;
-/// let mut logs = run.logs()?;
-/// let Some(LogEntry::Text { bytes, .. }) = logs.next()? else { panic!("it said nothing") };
-/// assert_eq!(bytes, b"hello\n");
-/// assert_eq!(logs.next()?, None);
+/// let run = blocking::start(Command::new("sh").args(["-c", "echo one; echo two"]).runs(&runs))?;
+/// let mut text = Vec::new();
+/// blocking::wait(async {
+///     let mut log = run.logs().follow();
+///     while let Some(entry) = log.next().await? {
+///         if let LogEntry::Text { bytes, .. } = entry {
+///             text.extend(bytes);
+///         }
+///     }
+///     Ok(())
+/// })?;
+/// assert_eq!(text, b"one\ntwo\n");
+///
+/// let mut log = run.logs().tail(1);
+/// let Some(LogEntry::Text { bytes, .. }) = blocking::wait(log.next())? else { panic!() };
+/// assert_eq!(bytes, b"two\n");
+/// assert_eq!(blocking::wait(log.next())?, None);
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Logs {
-    run: Run,
-    only: Option<Stream>,
-    lanes: Vec<Lane>,
-    /// Which of them is within a long line, and must be heard out.
-    speaking: Option<Stream>,
-    /// So many lines are too many.
-    skip: u64,
-    /// When something was last read.
-    heard: Instant,
+    looker: Helped<Looker>,
+    is_open: bool,
+    streams: Vec<Stream>,
     cursor: LogCursor,
+    /// If it goes on as the run does.
+    following: Option<Following>,
+}
+
+/// How a log is followed.
+#[derive(Debug)]
+struct Following {
+    /// Nothing, before the first look.
+    follower: Option<Follower>,
+    /// It was woken since the last look, which may not be over when a future is dropped.
+    is_told: bool,
+    /// The last look found that nothing tells of changes.
+    is_untold: bool,
 }
 
 impl Run {
-    /// What it has written, from the beginning; an error, if nothing was captured.
-    pub fn logs(&self) -> Result<Logs> {
-        let mut logs = Logs {
-            run: self.clone(),
-            only: None,
-            lanes: Vec::new(),
-            speaking: None,
-            skip: 0,
-            heard: Instant::now(),
+    /// What it has written, from the beginning.
+    pub fn logs(&self) -> Logs {
+        Logs {
+            looker: Helped::Here(Looker::new(self.files())),
+            is_open: false,
+            streams: Vec::new(),
             cursor: LogCursor::new(self.id().clone()),
-        };
-        logs.open_more()?;
-        if logs.lanes.is_empty() {
-            return Err(Error::NoLog { id: self.id().clone(), stream: None });
+            following: None,
         }
-        Ok(logs)
     }
 }
 
 impl Logs {
-    /// One stream alone; an error, if there is no log of it.
-    pub fn only(mut self, stream: Stream) -> Result<Logs> {
-        self.lanes.retain(|lane| lane.reader.stream() == stream);
-        self.only = Some(stream);
-        if self.lanes.is_empty() {
-            return Err(Error::NoLog { id: self.run.id().clone(), stream: Some(stream) });
+    /// One stream alone. To be asked for before anything is read, as all of these.
+    #[must_use]
+    pub fn only(self, stream: Stream) -> Logs {
+        self.with(|looker| looker.wanted.only = Some(stream))
+    }
+
+    /// What came then or later.
+    #[must_use]
+    pub fn since(self, time: SystemTime) -> Logs {
+        self.with(|looker| looker.wanted.since = Some(time))
+    }
+
+    /// The last so many lines; of these, what comes behind the other places that were asked for.
+    #[must_use]
+    pub fn tail(self, lines: u64) -> Logs {
+        self.with(|looker| looker.wanted.tail = Some(lines))
+    }
+
+    /// What comes behind the place where another reader was.
+    #[must_use]
+    pub fn from(mut self, cursor: &LogCursor) -> Logs {
+        if cursor.id() == self.cursor.id() {
+            self.cursor = cursor.clone();
         }
-        Ok(self)
+        self.with(|looker| looker.wanted.from = Some(cursor.clone()))
     }
 
-    /// What came then or later. To be asked for before anything is read.
-    pub fn since(mut self, time: SystemTime) -> Result<Logs> {
-        let at = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        for lane in &mut self.lanes {
-            lane.reader.seek_time(u64::try_from(at).unwrap_or(u64::MAX))?;
+    /// Goes on as the run does, until it has ended for good: with what was written until now,
+    /// and then with what comes.
+    #[must_use]
+    pub fn follow(mut self) -> Logs {
+        self.following = Some(Following { follower: None, is_told: true, is_untold: false });
+        self
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Looker)) -> Logs {
+        if let Helped::Here(looker) = &mut self.looker {
+            set(looker);
         }
-        self.move_cursor();
-        Ok(self)
+        self
     }
 
-    /// The last so many lines. To be asked for before anything is read.
-    pub fn tail(mut self, lines: u64) -> Result<Logs> {
-        let mut found = 0;
-        for lane in &mut self.lanes {
-            found += lane.reader.seek_lines(lines)?;
+    /// Opens it, and goes to where reading begins, as the first [`Logs::next`] does otherwise.
+    /// An error, if there is no such log, or the cursor is one of another run.
+    pub async fn open(&mut self) -> Result<()> {
+        if self.is_open {
+            return Ok(());
         }
-        self.move_cursor();
-        self.skip = found.saturating_sub(lines);
-        Ok(self)
-    }
-
-    /// Which streams there are.
-    pub fn streams(&self) -> impl Iterator<Item = Stream> {
-        self.lanes.iter().map(|lane| lane.reader.stream())
-    }
-
-    /// To where reading begins.
-    fn move_cursor(&mut self) {
-        for lane in &self.lanes {
-            self.cursor.set(lane.reader.stream(), lane.reader.offset());
+        let looker = self.looker.work(Looker::open).await?;
+        if let Some(error) = looker.error.take() {
+            return Err(error);
         }
+        self.streams = looker.streams();
+        self.cursor = looker.beginning();
+        self.is_open = true;
+        Ok(())
     }
 
-    /// The next that was said; nothing at the end, which is the end for now if the run is
-    /// live. It does not wait.
-    #[allow(clippy::should_implement_trait, reason = "an iterator does not go on after its end")]
-    pub fn next(&mut self) -> Result<Option<LogEntry>> {
-        let next = self.read_to_end()?;
-        if let Some(entry) = &next {
-            self.cursor.pass(entry);
-        }
-        Ok(next)
+    /// Which streams there were when it was opened.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
     }
 
-    /// The next, with the beginning of a line that has no end yet.
-    fn read_to_end(&mut self) -> Result<Option<LogEntry>> {
+    /// The next that was said. Nothing at the end, which is the end for now if the run is live;
+    /// of a log that is followed, nothing once the run is over for good. A future that is
+    /// dropped loses nothing.
+    pub async fn next(&mut self) -> Result<Option<LogEntry>> {
+        self.open().await?;
         loop {
-            if let Some(entry) = self.read()? {
+            self.looker.back().await?;
+            if let Some(entry) = self.at_once() {
                 return Ok(Some(entry));
             }
-            if self.is_done() {
-                self.read_on();
-                return Ok(None);
+            let looker = self.looker.back().await?;
+            if let Some(error) = looker.error.take() {
+                return Err(error);
             }
-            if let Some(entry) = self.flush() {
-                return Ok(Some(entry));
+            match &mut self.following {
+                Some(_) if looker.is_over_for_good() => return Ok(None),
+                Some(following) => following.look(&mut self.looker).await?,
+                None if std::mem::take(&mut looker.is_at_end) => return Ok(None),
+                None => drop(self.looker.work(Looker::read).await?),
             }
         }
     }
 
-    /// Goes on as the run does: with what was written until now, and then with what comes.
-    pub fn follow(self) -> FollowedLogs {
-        FollowedLogs::new(self)
+    /// What can be had without waiting.
+    fn at_once(&mut self) -> Option<LogEntry> {
+        let Helped::Here(looker) = &mut self.looker else { return None };
+        let entry = looker.ready.pop_front()?;
+        self.cursor.pass(&entry);
+        Some(entry)
     }
 
-    /// A place to go on from, behind all that was returned.
+    /// Whether the next can be had without waiting.
+    pub fn has_ready(&self) -> bool {
+        matches!(&self.looker, Helped::Here(looker) if !looker.ready.is_empty())
+    }
+
+    /// A place to go on from, behind all that was returned; before it is opened, the beginning
+    /// of the log, or the place that was asked for with [`Logs::from`].
     pub fn cursor(&self) -> LogCursor {
         self.cursor.clone()
     }
 
-    /// Goes on where another reader was. To be asked for before anything is read; an error,
-    /// if that was another run.
-    pub fn from(mut self, cursor: &LogCursor) -> Result<Logs> {
-        if cursor.id() != self.run.id() {
-            let (id, other) = (self.run.id().clone(), cursor.id().clone());
-            return Err(Error::OtherLog { id, other });
+    /// Why it looks four times a second instead of being woken, if it does.
+    pub fn why_looking(&self) -> Option<String> {
+        let following = self.following.as_ref()?;
+        if following.is_untold {
+            return Some("nothing tells of changes in its directory".to_owned());
         }
-        for lane in &mut self.lanes {
-            lane.reader.go_to(cursor.end(lane.reader.stream()));
-        }
-        self.cursor = cursor.clone();
-        Ok(self)
+        following.follower.as_ref().and_then(Follower::why_looking)
     }
 
-    /// The next that was said to its end, without the lines that are too many.
-    fn read(&mut self) -> Result<Option<LogEntry>> {
-        while let Some(said) = self.choose()? {
-            if let Some(said) = self.skipped(said) {
-                return Ok(Some(said));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Where it was at its end, there may be more now.
-    fn read_on(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.is_at_end = false);
-    }
-
-    /// Logs that were not there before. A run has a terminal, or the two others.
-    fn open_more(&mut self) -> Result<()> {
-        if self.lanes.len() > 1 || self.streams().any(|stream| stream == Stream::Tty) {
-            return Ok(());
-        }
-        for stream in Stream::ALL {
-            let is_wanted = self.only.is_none_or(|only| only == stream);
-            if !is_wanted || self.streams().any(|known| known == stream) {
-                continue;
-            }
-            if let Some(reader) = self.open(stream)? {
-                self.lanes.push(Lane::new(reader));
-            }
-        }
-        Ok(())
-    }
-
-    fn open(&self, stream: Stream) -> Result<Option<LogReader>> {
-        Ok(match self.lanes.first() {
-            Some(lane) => lane.reader.beside(stream)?,
-            None => self.run.runs().store().log(self.run.id(), stream)?,
-        })
-    }
-
-    /// Holds no file while nothing is written.
-    fn rest(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.reader.rest());
-    }
-
-    /// The oldest of what is said to its end.
-    fn choose(&mut self) -> Result<Option<LogEntry>> {
-        while let Some(at) = self.lanes.iter().position(Lane::is_to_be_read) {
-            let lane = &mut self.lanes[at];
-            let blocks = lane.reader.blocks();
-            let grown = lane.fill()?;
-            let has_read = lane.reader.blocks() > blocks;
-            if grown {
-                self.heard = Instant::now();
-            }
-            // What came before it may have come to a stream that was looked at before.
-            if has_read {
-                self.read_on();
-            }
-        }
-        let speaking = self.speaking;
-        let may_speak = |lane: &&mut Lane| {
-            !lane.ready.is_empty() && speaking.is_none_or(|stream| stream == lane.reader.stream())
+    /// The same as a stream, for those who have a `StreamExt`. It ends behind an error.
+    pub fn into_stream(self) -> impl FutureStream<Item = Result<LogEntry>> + Send + Unpin {
+        let next = |mut logs: Logs| -> Next<Logs, LogEntry> {
+            Box::pin(async move {
+                let next = logs.next().await;
+                (logs, next.transpose())
+            })
         };
-        let first = self.lanes.iter_mut().filter(may_speak).min_by_key(|lane| lane.next_at());
-        let said = first.and_then(|lane| lane.ready.pop_front());
-        Ok(said.inspect(|said| self.speaking = unfinished(said)))
-    }
-
-    /// Nothing was begun, and nobody waits for somebody else's end.
-    fn is_done(&self) -> bool {
-        self.speaking.is_none() && self.lanes.iter().all(|lane| lane.partial.is_empty())
-    }
-
-    /// The beginning of a line that does not go on, and lets others speak again.
-    fn flush(&mut self) -> Option<LogEntry> {
-        let speaking = self.speaking.take();
-        let begun = |lane: &&mut Lane| {
-            !lane.partial.is_empty() && speaking.is_none_or(|stream| stream == lane.reader.stream())
-        };
-        let lane = self.lanes.iter_mut().filter(begun).min_by_key(|lane| lane.at)?;
-        let said = lane.flush(lane.reader.offset());
-        if self.skip > 0 {
-            self.skip -= 1;
-            return None;
-        }
-        Some(said)
-    }
-
-    /// Without the lines that are too many; nothing, if it is all too much.
-    fn skipped(&mut self, said: LogEntry) -> Option<LogEntry> {
-        if self.skip == 0 {
-            return Some(said);
-        }
-        let LogEntry::Text { stream, at, end, mut bytes } = said else { return None };
-        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let ends: Vec<usize> = ends.map(|(place, _)| place + 1).collect();
-        let skip = usize::try_from(self.skip).unwrap_or(usize::MAX).min(ends.len());
-        self.skip -= skip as u64;
-        if self.skip > 0 {
-            return None;
-        }
-        bytes.drain(..ends[skip - 1]);
-        (!bytes.is_empty()).then_some(LogEntry::Text { stream, at, end, bytes })
+        Streamed::new(self, Logs::at_once, next)
     }
 }
 
-/// The stream that must be heard out after this.
-fn unfinished(said: &LogEntry) -> Option<Stream> {
-    match said {
-        LogEntry::Text { stream, bytes, .. } => (bytes.last() != Some(&b'\n')).then_some(*stream),
-        LogEntry::Cut { .. } => None,
+impl Following {
+    /// Waits until there may be more, and reads it.
+    async fn look(&mut self, looker: &mut Helped<Looker>) -> Result<()> {
+        let now = looker.back().await?;
+        let (patience, nap) = (now.patience(), now.pace.nap());
+        let follower = self.follower.get_or_insert_with(|| Follower::of_directory(&now.dir()));
+        if !self.is_told {
+            self.is_told = timeout(patience, follower.changed()).await.is_ok();
+        }
+        sleep(nap).await;
+        let is_told = self.is_told;
+        let now = looker.work(move |looker| looker.look(is_told)).await?;
+        self.is_untold = now.pace.is_untold();
+        self.is_told = false;
+        Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

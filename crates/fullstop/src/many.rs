@@ -21,7 +21,7 @@ use tokio::time::timeout;
 /// for _ in 0..3 {
 ///     blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
 /// }
-/// let live = runs.live()?;
+/// let live = blocking::wait(runs.live())?;
 /// let mut ended = 0;
 /// let all = end_all(live, Order::Kill, |id, update| {
 ///     if let Update::Done(Ok(report)) = update {

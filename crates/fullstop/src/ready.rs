@@ -1,13 +1,15 @@
 //! When a run that serves others is ready for them.
 
 use crate::error::{Error, Result};
+use crate::files::RunFiles;
+use crate::helpers::help_with;
 use crate::run::Run;
 use fullstop_core::words::Stream;
 use fullstop_protocol::StopReason;
 use fullstop_store::{LogReader, Piece, Standing};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -44,19 +46,19 @@ pub enum Ready {
 }
 
 /// How it is looked for, and how far that has come.
-enum Search<'a> {
-    Line(Lines<'a>),
+enum Search {
+    Line(Lines),
     Port(u16),
-    File(&'a Path),
+    File(PathBuf),
 }
 
 impl Ready {
     /// An error, where there is no output to look into.
-    fn search(&self, run: &Run) -> Result<Search<'_>> {
+    fn search(self, run: &RunFiles) -> Result<Search> {
         Ok(match self {
             Ready::Line(text) => Search::Line(Lines::of(run, text)?),
-            Ready::Port(port) => Search::Port(*port),
-            Ready::File(path) => Search::File(Path::new(path)),
+            Ready::Port(port) => Search::Port(port),
+            Ready::File(path) => Search::File(path.into()),
         })
     }
 }
@@ -70,38 +72,48 @@ enum Looked {
     Behind,
 }
 
-impl Search<'_> {
-    async fn look(&mut self) -> Result<Looked> {
-        let found = match self {
-            Search::Line(lines) => return lines.look(),
-            Search::File(path) => path.exists(),
-            Search::Port(port) => {
-                TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await.is_ok()
-                    || TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.is_ok()
-            }
-        };
-        Ok(if found { Looked::Found } else { Looked::NotYet })
+impl Looked {
+    fn of(found: bool) -> Looked {
+        if found { Looked::Found } else { Looked::NotYet }
     }
 }
 
+impl Search {
+    /// Looks in place. At a port nobody looks so.
+    fn look_at_files(&mut self) -> Result<Looked> {
+        match self {
+            Search::Line(lines) => lines.look(),
+            Search::File(path) => Ok(Looked::of(path.exists())),
+            Search::Port(_) => Ok(Looked::NotYet),
+        }
+    }
+}
+
+async fn look_at_port(port: u16) -> Looked {
+    Looked::of(
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok()
+            || TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.is_ok(),
+    )
+}
+
 /// A text that is looked for in what comes; what was read is not read again.
-struct Lines<'a> {
-    text: &'a [u8],
+struct Lines {
+    text: Vec<u8>,
     /// With the end of what was read, in which it may have begun.
     logs: Vec<(LogReader, Vec<u8>)>,
 }
 
-impl Lines<'_> {
-    fn of<'a>(run: &Run, text: &'a str) -> Result<Lines<'a>> {
+impl Lines {
+    fn of(run: &RunFiles, text: String) -> Result<Lines> {
         let mut logs = Vec::new();
         for stream in Stream::ALL {
-            let log = run.runs().store().log(run.id(), stream)?;
+            let log = run.store().log(run.id(), stream)?;
             logs.extend(log.map(|log| (log, Vec::new())));
         }
         if logs.is_empty() {
             return Err(Error::NoLog { id: run.id().clone(), stream: None });
         }
-        Ok(Lines { text: text.as_bytes(), logs })
+        Ok(Lines { text: text.into_bytes(), logs })
     }
 
     /// Looks through what has come since the last look; not through all of it at once,
@@ -118,7 +130,7 @@ impl Lines<'_> {
                         seen.extend(bytes);
                     }
                 }
-                if contains(seen, self.text) {
+                if contains(seen, &self.text) {
                     return Ok(Looked::Found);
                 }
                 seen.drain(..seen.len().saturating_sub(self.text.len()));
@@ -141,16 +153,26 @@ impl Run {
     /// it is not stopped by that.
     pub async fn wait_ready(&self, ready: &Ready, patience: Duration) -> Result<()> {
         let until = Instant::now() + patience;
-        let mut search = ready.search(self)?;
+        let ready = ready.clone();
+        let mut search = help_with(self.files(), move |files| ready.search(files)).await?;
         loop {
-            // Asked before, or its last words would be missed.
-            let over = self.standing()? != Standing::Live;
-            let looked = timeout_at(until, search.look()).await.unwrap_or(Ok(Looked::NotYet))?;
+            let look = move |files: &RunFiles| {
+                // Asked before, or its last words would be missed.
+                let over = files.standing()? != Standing::Live;
+                let looked = search.look_at_files()?;
+                Ok((over, looked, search))
+            };
+            let (over, mut looked, again) = help_with(self.files(), look).await?;
+            search = again;
+            if let Search::Port(port) = &search {
+                let accepts = timeout_at(until, look_at_port(*port));
+                looked = accepts.await.unwrap_or(Looked::NotYet);
+            }
             if looked == Looked::Found {
                 return Ok(());
             }
             if over && looked == Looked::NotYet {
-                return Err(ended_before(self));
+                return Err(ended_before(self).await);
             }
             if Instant::now() >= until {
                 return Err(Error::NotReady { id: self.id().clone(), patience });
@@ -178,7 +200,7 @@ impl Run {
     }
 }
 
-fn ended_before(run: &Run) -> Error {
-    let report = run.record().ok().and_then(|record| record.report);
+async fn ended_before(run: &Run) -> Error {
+    let report = run.record().await.ok().and_then(|record| record.report);
     Error::EndedBeforeReady { id: run.id().clone(), report: report.map(Box::new) }
 }

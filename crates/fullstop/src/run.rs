@@ -2,17 +2,18 @@
 
 use crate::attach::AttachOptions;
 use crate::error::{Error, Result};
+use crate::files::RunFiles;
+use crate::helpers::{help_long, help_with};
 use crate::restart;
 use crate::runs::Runs;
-use crate::status::{Process, Status, Usage, members};
+use crate::status::{Process, Status, Usage};
 use crate::stop::{self, Progress};
 use crate::window::Window;
 use fullstop_core::id::Id;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Stream;
-use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, living_cgroup, sweep_one};
-use fullstop_protocol::{Record, Report, RequestKind, RunState, Spec, StopReason, Whereabouts};
-use fullstop_store::{Extent, Standing, Store};
+use fullstop_protocol::{Record, Report, RequestKind, Spec, StopReason, Whereabouts};
+use fullstop_store::{Extent, Standing};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ use std::time::Duration;
 /// use fullstop::{Command, blocking};
 ///
 /// blocking::start(Command::new("sleep").arg("60").name("research").runs(&runs))?;
-/// let run = runs.find("research")?;
-/// assert_eq!(run.processes()?.len(), 1);
+/// let run = blocking::wait(runs.find("research"))?;
+/// assert_eq!(blocking::wait(run.processes())?.len(), 1);
 /// let report = blocking::wait(run.stop())?;
 /// assert_eq!(report.reason(), fullstop::Reason::Stopped);
 /// # std::fs::remove_dir_all(&dir)?;
@@ -62,6 +63,7 @@ impl Run {
         Run { line: Some(Arc::new(line)), ..self.clone() }
     }
 
+    /// By which it is found again.
     pub fn id(&self) -> &Id {
         &self.id
     }
@@ -80,62 +82,51 @@ impl Run {
         self.runs.store().run_path(&self.id)
     }
 
+    /// It reads in place.
     pub(crate) fn standing(&self) -> Result<Standing> {
-        Ok(self.runs.store().standing(&self.id)?)
+        self.files().standing()
     }
 
-    pub fn record(&self) -> Result<Record> {
-        Ok(self.runs.store().record(&self.id)?)
+    /// How it stands, as its keeper wrote it last.
+    pub async fn record(&self) -> Result<Record> {
+        help_with(self.files(), RunFiles::record).await
     }
 
     /// What was asked for. It holds the whole environment, secrets included.
-    pub fn spec(&self) -> Result<Spec> {
-        Ok(self.runs.store().spec(&self.id)?.spec)
+    pub async fn spec(&self) -> Result<Spec> {
+        help_with(self.files(), RunFiles::spec).await
     }
 
-    pub fn status(&self) -> Result<Status> {
-        if let Some(status) = Status::of(self.runs.store(), &self.id) {
-            return Ok(status);
-        }
-        let id = self.id.clone();
-        Err(if self.is_gone()? { Error::Removed { id } } else { Error::BeingBorn { id } })
+    /// How it stands, as it is shown: also if its keeper is gone, or its record is damaged.
+    pub async fn status(&self) -> Result<Status> {
+        help_with(self.files(), RunFiles::status).await
     }
 
     /// Whether nothing of it is written down any more: it was removed, or never began. A
     /// live run is there even if its directory is not.
-    pub fn is_gone(&self) -> Result<bool> {
-        Ok(self.runs.store().is_gone(&self.id)?)
+    pub async fn is_gone(&self) -> Result<bool> {
+        help_with(self.files(), RunFiles::is_gone).await
     }
 
     /// What it uses now.
-    pub fn usage(&self) -> Result<Usage> {
-        self.runs.usage(&self.id)
+    pub async fn usage(&self) -> Result<Usage> {
+        help_with(self.files(), RunFiles::usage).await
     }
 
     /// Who is alive in it, parents before children.
-    pub fn processes(&self) -> Result<Vec<Process>> {
-        Ok(members(&self.record()?).into_iter().map(Process::from).collect())
+    pub async fn processes(&self) -> Result<Vec<Process>> {
+        help_with(self.files(), RunFiles::processes).await
     }
 
     /// What it has written so far, stdout and stderr, if that was captured. A terminal
     /// knows no difference: all it has shown is in the first.
-    pub fn output(&self) -> Result<(Vec<u8>, Vec<u8>)> {
-        let read = |stream| self.runs.store().output(&self.id, stream);
-        match read(Stream::Tty) {
-            Err(error) if error.is_missing() => Ok((read(Stream::Out)?, read(Stream::Err)?)),
-            other => Ok((other?, Vec::new())),
-        }
+    pub async fn output(&self) -> Result<(Vec<u8>, Vec<u8>)> {
+        help_with(self.files(), RunFiles::output).await
     }
 
     /// How much there is of each stream that was captured.
-    pub fn log_extents(&self) -> Result<Vec<(Stream, Extent)>> {
-        let mut extents = Vec::new();
-        for stream in Stream::ALL {
-            if let Some(log) = self.runs.store().log(&self.id, stream)? {
-                extents.push((stream, log.extent()?));
-            }
-        }
-        Ok(extents)
+    pub async fn log_extents(&self) -> Result<Vec<(Stream, Extent)>> {
+        help_with(self.files(), RunFiles::log_extents).await
     }
 
     /// Stops it by its ladder, and returns once that is proven, or it is stuck: the
@@ -221,63 +212,27 @@ impl Run {
     /// Removes a run that is over. A lost run is swept first; one of another machine or pid
     /// namespace is not removed: see [`Run::forget`]. What cannot be read is removed all
     /// the same, since that was asked for.
-    pub fn remove(&self) -> Result<()> {
-        let store = self.runs.store();
-        let is_lost = match self.standing()? {
-            Standing::Live => false,
-            Standing::Lost => true,
-            Standing::Over => store.list_lost(&self.id).unwrap_or(false),
-        };
-        if is_lost {
-            match sweep_one(store, &self.id, Mode::End).map(|swept| swept.found) {
-                Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
-                    return Err(Error::LostElsewhere { id: self.id.clone(), whereabouts });
-                }
-                Some(Found::LeftAlone { .. }) => {
-                    self.check_cgroup()?;
-                    store.put_away(&self.id)?;
-                }
-                _ => {}
-            }
-            // There was only the listing.
-            if self.is_gone()? {
-                return Ok(());
-            }
-        }
-        self.check_cgroup()?;
-        Ok(store.remove(&self.id)?)
+    ///
+    /// If the future is dropped, the removal goes on.
+    pub async fn remove(&self) -> Result<()> {
+        help_long(self.files(), RunFiles::remove).await
     }
 
-    /// An error, if processes live in the cgroup that carries the tag of this run, which is
-    /// over by all that is written down. Those of a released one may.
+    /// As of its files, in place.
     pub(crate) fn check_cgroup(&self) -> Result<()> {
-        let is_released = || self.record().is_ok_and(|record| record.state == RunState::Released);
-        match living_cgroup(self.runs.store(), &self.id) {
-            Some(cgroup) if !is_released() && self.standing()? != Standing::Live => {
-                Err(Error::LivesOn { id: self.id.clone(), cgroup })
-            }
-            _ => Ok(()),
-        }
+        self.files().check_cgroup()
     }
 
     /// Removes the record of a lost run that belongs to another machine or pid namespace,
     /// and so can neither be ended nor be proven gone from here. No process is signalled.
     /// Every other run is refused: one that is live, wherever its keeper is; one that can
     /// be judged from here; one whose cgroup can be seen, and is not empty.
-    pub fn forget(&self) -> Result<Whereabouts> {
-        self.forgotten(sweep::forget)
+    pub async fn forget(&self) -> Result<Whereabouts> {
+        help_long(self.files(), RunFiles::forget).await
     }
 
     /// Whether [`Run::forget`] would forget it.
-    pub fn is_forgettable(&self) -> Result<Whereabouts> {
-        self.forgotten(sweep::is_forgettable)
-    }
-
-    fn forgotten(
-        &self,
-        act: fn(&Store, &Id) -> std::result::Result<Whereabouts, ForgetError>,
-    ) -> Result<Whereabouts> {
-        let why = |why| Error::NotForgotten { id: self.id.clone(), why };
-        act(self.runs.store(), &self.id).map_err(why)
+    pub async fn is_forgettable(&self) -> Result<Whereabouts> {
+        help_long(self.files(), RunFiles::is_forgettable).await
     }
 }

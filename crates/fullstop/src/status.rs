@@ -1,11 +1,15 @@
 //! How a run stands, as it is shown.
 
+use crate::error::Result;
+use crate::helpers::help;
 use fullstop_cage::linux::{Process as Seen, below, inside};
 use fullstop_core::id::Id;
-use fullstop_protocol::{Host, Labels, Record, Report, RunState, Timestamp, Whereabouts};
+use fullstop_core::identity::Identity;
+use fullstop_protocol::{Host, Labels, Record, Report, RunState, Timestamp, Whereabouts, World};
 use fullstop_store::format::SpecFile;
 use fullstop_store::{Standing, Store, StoreError, world};
 use serde::Serialize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The state of a run that cannot be read.
@@ -16,26 +20,29 @@ const NEWER: &str = "newer";
 /// How a run stands, at one instant.
 ///
 /// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-status-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// for status in runs.list(false)? {
+/// for status in fullstop::blocking::wait(runs.list(false))? {
 ///     println!("{} {} {}", status.id, status.state, status.command.join(" "));
 /// }
 /// # std::fs::remove_dir_all(&dir)?;
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
+    /// The id of the run.
     pub id: Id,
+    /// The name that it was given.
     pub name: Option<String>,
+    /// The group that it is in.
     pub group: Option<String>,
+    /// Its labels.
     #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     /// The program that it belongs to, and what that calls itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
+    /// How often it has been started.
     pub generation: u32,
     /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
     /// after it, `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
@@ -44,12 +51,17 @@ pub struct Status {
     pub reason: Option<String>,
     /// The step of a stop under way, and how long it waits.
     pub step: Option<String>,
+    /// How long that step is still waited for.
     pub step_left_ms: Option<u64>,
+    /// How long it has been there, or was.
     pub age_ms: u64,
+    /// What runs, word by word.
     pub command: Vec<String>,
+    /// When this generation began.
     pub started_at: Timestamp,
     /// How many events there were, through all generations.
     pub events: u64,
+    /// How it ended, once it has; of a stuck one, how that went.
     pub report: Option<Report>,
     /// Its keeper or its guard lives, whatever can be read of it.
     pub live: bool,
@@ -57,6 +69,37 @@ pub struct Status {
     pub damage: Option<String>,
     /// A lost run of another machine or pid namespace, which cannot be judged from here.
     pub elsewhere: Option<Whereabouts>,
+    /// Where its members are to be looked for; nothing, where that is not known, or it is over.
+    #[serde(skip)]
+    place: Option<MemberPlace>,
+}
+
+/// Where the members of a run are to be looked for, by its record.
+#[derive(Clone, Debug)]
+struct MemberPlace {
+    world: World,
+    cgroup: Option<PathBuf>,
+    keeper: Option<Identity>,
+}
+
+impl MemberPlace {
+    fn of(record: &Record) -> MemberPlace {
+        let (world, cgroup) = (record.world.clone(), record.cgroup.clone());
+        MemberPlace { world, cgroup, keeper: record.keeper }
+    }
+
+    /// Who is there, by the cgroup or below the keeper. Pids of another namespace say
+    /// nothing here.
+    fn members(&self) -> Vec<Seen> {
+        if !world::is_here(&self.world) {
+            return Vec::new();
+        }
+        match (&self.cgroup, self.keeper) {
+            (Some(cgroup), _) => inside(cgroup),
+            (None, Some(keeper)) => below(&keeper),
+            (None, None) => Vec::new(),
+        }
+    }
 }
 
 /// One living process of a run, as it is shown.
@@ -68,7 +111,7 @@ pub struct Status {
 /// use fullstop::{Command, blocking};
 ///
 /// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
-/// for process in run.processes()? {
+/// for process in blocking::wait(run.processes())? {
 ///     assert_eq!(process.command, "sleep 60");
 /// }
 /// blocking::wait(run.kill())?;
@@ -77,12 +120,19 @@ pub struct Status {
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Process {
+    /// Its pid.
     pub pid: i32,
+    /// The pid of its parent.
     pub ppid: i32,
+    /// The letter that `ps` shows for its state.
     pub state: char,
+    /// How long it has lived.
     pub age_ms: u64,
+    /// The processor time that it has had.
     pub cpu_ms: u64,
+    /// The memory that it holds, in bytes; pages that several share are counted for each.
     pub memory: u64,
+    /// Its command line.
     pub command: String,
 }
 
@@ -96,16 +146,21 @@ pub struct Process {
 /// use fullstop::{Command, Usage, blocking};
 ///
 /// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
-/// assert_eq!(run.usage()?.processes, 1);
+/// assert_eq!(blocking::wait(run.usage())?.processes, 1);
+/// let listed = blocking::wait(runs.list(false))?;
+/// assert_eq!(blocking::wait(listed[0].usage())?.processes, 1);
 /// blocking::wait(run.kill())?;
-/// assert_eq!(run.usage()?, Usage::default());
+/// assert_eq!(blocking::wait(run.usage())?, Usage::default());
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
+    /// How many are alive.
     pub processes: usize,
+    /// The processor time that they have had.
     pub cpu_ms: u64,
+    /// The memory that they hold, in bytes.
     pub memory: u64,
 }
 
@@ -116,12 +171,15 @@ impl Usage {
             return Ok(Usage::default());
         }
         let by_spec = |_| store.spec(id).map(SpecFile::first_record);
-        let members = members(&store.record(id).or_else(by_spec)?);
-        Ok(Usage {
+        Ok(Usage::of_members(&members(&store.record(id).or_else(by_spec)?)))
+    }
+
+    fn of_members(members: &[Seen]) -> Usage {
+        Usage {
             processes: members.len(),
             cpu_ms: members.iter().map(|process| millis(process.cpu())).sum(),
             memory: members.iter().map(Seen::memory).sum(),
-        })
+        }
     }
 }
 
@@ -129,6 +187,15 @@ impl Status {
     /// Whether it has ended, or was released.
     pub fn is_over(&self) -> bool {
         self.report.as_ref().is_some_and(|report| report.state.is_over())
+    }
+
+    /// What it uses now. As [`Run::usage`](crate::Run::usage), without reading the record once
+    /// more: its members are looked for where they were when it was listed.
+    pub async fn usage(&self) -> Result<Usage> {
+        match self.place.clone().filter(|_| !self.is_over()) {
+            Some(place) => help(move || Usage::of_members(&place.members())).await,
+            None => Ok(Usage::default()),
+        }
     }
 
     /// Nothing, if it has just been removed, or is being born just now. Whatever cannot
@@ -172,6 +239,7 @@ fn from_record(record: Record, standing: Standing) -> Status {
         reason,
         step,
         step_left_ms: left.map(millis),
+        place: Some(MemberPlace::of(&record)),
         age_ms: ended
             .map_or_else(|| millis(now.since(record.started_at)), |report| report.elapsed_ms),
         id: record.id,
@@ -211,6 +279,7 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
         live: standing == Standing::Live,
         damage: None,
         elsewhere: None,
+        place: None,
     };
     let is_newer = matches!(error, StoreError::Newer { .. });
     let known = store.spec(id).map(|spec| from_record(SpecFile::first_record(spec), standing));
@@ -223,21 +292,12 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
     }
 }
 
-/// Who is there, by the cgroup or below the keeper. Pids of another namespace say
-/// nothing here.
 pub(crate) fn members(record: &Record) -> Vec<Seen> {
-    if !world::is_here(&record.world) {
-        return Vec::new();
-    }
-    match (&record.cgroup, record.keeper) {
-        (Some(cgroup), _) => inside(cgroup),
-        (None, Some(keeper)) => below(&keeper),
-        (None, None) => Vec::new(),
-    }
+    MemberPlace::of(record).members()
 }
 
-impl From<Seen> for Process {
-    fn from(seen: Seen) -> Process {
+impl Process {
+    pub(crate) fn of(seen: &Seen) -> Process {
         Process {
             pid: seen.pid(),
             ppid: seen.ppid(),

@@ -5,6 +5,8 @@
 //! process of the same user. So they are named, and nobody is signalled.
 
 use crate::error::{Error, Result};
+use crate::files::StateFiles;
+use crate::helpers::help_long;
 use crate::runs::Runs;
 use fullstop_cage::linux::probe::{is_populated, own_cgroup};
 use fullstop_cage::linux::{OwnTime, inside, titled_founders};
@@ -33,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-unlisted-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// for run in runs.unlisted()? {
+/// for run in fullstop::blocking::wait(runs.unlisted())? {
 ///     println!("{run}: {}", run.next());
 /// }
 /// # std::fs::remove_dir_all(&dir)?;
@@ -41,6 +43,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unlisted {
+    /// The id that it shows.
     pub id: Id,
     /// The pid of a process that shows the title of its keeper.
     pub keeper: Option<i32>,
@@ -88,6 +91,12 @@ impl Runs {
     /// The runs of this state directory that live, and are not among its unfinished ones:
     /// by the keepers that can be seen, and the cgroups beneath our own. Those of another
     /// state directory are not among them.
+    pub async fn unlisted(&self) -> Result<Vec<Unlisted>> {
+        help_long(self.files(), StateFiles::unlisted).await
+    }
+}
+
+impl StateFiles {
     pub fn unlisted(&self) -> Result<Vec<Unlisted>> {
         let (begun, mut nap) = (Instant::now(), FIRST_NAP);
         let mut leaving: Option<(i32, OwnTime, Duration)> = None;
@@ -128,7 +137,7 @@ impl Runs {
     }
 
     /// The cgroups beneath our own in which processes of this state directory's runs live.
-    pub(crate) fn living_cgroups(&self) -> Result<BTreeMap<Id, PathBuf>> {
+    pub fn living_cgroups(&self) -> Result<BTreeMap<Id, PathBuf>> {
         let tagged = own_cgroup().map(|place| tagged(&place)).transpose()?.unwrap_or_default();
         let is_living = |(tag, path): &(Tag, PathBuf)| tag.is_of(self.path()) && is_populated(path);
         Ok(tagged.into_iter().filter(is_living).map(|(tag, path)| (tag.id, path)).collect())

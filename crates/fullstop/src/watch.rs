@@ -10,9 +10,11 @@ use crate::helpers::Helped;
 use crate::rounds;
 use crate::runs::Runs;
 use crate::status::Status;
+use crate::stream::{Next, Streamed};
 use crate::watcher::Follower;
 use fullstop_core::id::Id;
 use fullstop_store::Cursor;
+use futures_core::Stream;
 use looker::Looker;
 use serde::Serialize;
 use tokio::time::timeout;
@@ -40,15 +42,22 @@ use tokio::time::timeout;
 pub enum Change {
     /// All that there are now. What was known before is void.
     Snapshot {
+        /// How each of them stands.
         runs: Vec<Status>,
         /// Changes before it cannot be told: too many came at once, the cursor is not known
         /// any more, or there was another journal.
         missed: bool,
     },
     /// A run began, or stands differently.
-    Run { run: Box<Status> },
+    Run {
+        /// How it stands now.
+        run: Box<Status>,
+    },
     /// A run was removed, whether or not it was one of those that were asked for.
-    Removed { id: Id },
+    Removed {
+        /// Which one.
+        id: Id,
+    },
 }
 
 /// Watches runs: those that are unfinished, and those that begin.
@@ -75,9 +84,9 @@ pub enum Change {
 /// // Another program goes on where this one was.
 /// let cursor = watch.cursor().expect("a journal");
 /// let mut later = runs.watch().since(cursor);
-/// runs.find(&run.id().to_string())?.remove()?;
+/// blocking::wait(run.remove())?;
 /// assert!(matches!(blocking::wait(later.next())?, Change::Removed { .. }));
-/// # std::fs::remove_dir_all(&dir)?;
+/// # let _ = std::fs::remove_dir_all(&dir);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -94,7 +103,7 @@ impl Runs {
     pub fn watch(&self) -> Watch {
         Watch {
             follower: Follower::of_journal(self.store()),
-            looker: Helped::Here(Looker::new(self.clone())),
+            looker: Helped::Here(Looker::new(self)),
             cursor: None,
             has_looked: false,
         }
@@ -155,6 +164,18 @@ impl Watch {
             self.has_looked = true;
             self.looker.work(Looker::look).await?;
         }
+    }
+
+    /// The same as a stream, for those who have a `StreamExt`. It ends behind an error, and
+    /// nowhere else.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Change>> + Send + Unpin {
+        let next = |mut watch: Watch| -> Next<Watch, Change> {
+            Box::pin(async move {
+                let next = watch.next().await;
+                (watch, Some(next))
+            })
+        };
+        Streamed::new(self, |_| None, next)
     }
 
     /// A place to go on from, behind all changes that were returned until now; nothing

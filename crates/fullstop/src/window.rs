@@ -19,8 +19,8 @@ use fullstop_protocol::Size;
 /// # fullstop::init();
 /// use fullstop::{AttachOptions, Runs, Shown, blocking};
 ///
-/// let run = Runs::open()?.find("research")?;
 /// let report = blocking::wait(async {
+///     let run = Runs::open()?.find("research").await?;
 ///     let mut window = run.attach(AttachOptions::default()).await?;
 ///     window.type_bytes(b"exit\r").await?;
 ///     loop {

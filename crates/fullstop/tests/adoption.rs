@@ -42,7 +42,7 @@ fn main() -> Outcome {
         test(&runs)?;
         println!("test {name} ... ok");
     }
-    assert_eq!(runs.live_ids()?, Vec::<Id>::new(), "a run was left");
+    assert_eq!(blocking::wait(runs.live_ids())?, Vec::<Id>::new(), "a run was left");
     std::fs::remove_dir_all(&dir)?;
     Ok(())
 }
@@ -72,7 +72,7 @@ impl Window {
             .spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().ok_or("no stdout")?).read_line(&mut line)?;
-        Ok(Window { run: runs.find(line.trim())?, process })
+        Ok(Window { run: blocking::wait(runs.find(line.trim()))?, process })
     }
 
     fn crash(mut self) -> Result<Run, Box<dyn std::error::Error>> {
@@ -117,7 +117,8 @@ fn a_dead_predecessors_run_is_adopted(runs: &Runs) -> Outcome {
     let tells =
         |kind: &EventKind| matches!(kind, EventKind::Adopted { host, .. } if *host == adopted.host);
     until(|| {
-        let events = runs.past_events(std::slice::from_ref(run.id())).unwrap_or_default();
+        let events =
+            blocking::wait(runs.past_events(std::slice::from_ref(run.id()))).unwrap_or_default();
         events.iter().any(|event| tells(&event.kind))
     });
     drop(ours);
@@ -143,7 +144,7 @@ fn the_policy_is_the_adopters(runs: &Runs) -> Outcome {
 fn what_is_restarted_or_stays_can_be_adopted(runs: &Runs) -> Outcome {
     let run = blocking::start(runs.command("sleep").arg("60"))?;
     let run = blocking::wait(run.restart())?;
-    assert_eq!(run.record()?.host, None, "a restarted run has no host");
+    assert_eq!(blocking::wait(run.record())?.host, None, "a restarted run has no host");
     let ours = adopt(&run, HostPolicy::Stop)?;
     blocking::wait(ours.stay())?;
     drop(ours);
@@ -192,7 +193,7 @@ fn what_is_being_stopped_is_not_adopted(runs: &Runs) -> Outcome {
     let script = "trap '' TERM; echo ready; while :; do sleep 1; done";
     let command = runs.command("sh").args(["-c", script]);
     let run = blocking::start(command.ladder("term@tree:60s,kill".parse()?))?;
-    until(|| run.output().is_ok_and(|(out, _)| out == b"ready\n"));
+    until(|| blocking::wait(run.output()).is_ok_and(|(out, _)| out == b"ready\n"));
     blocking::wait(run.ask_to_stop())?;
     assert_eq!(refusal(adopt(&run, HostPolicy::Ignore)), "ending");
     blocking::wait(run.kill())?;
@@ -205,7 +206,7 @@ fn what_is_being_stopped_is_not_adopted(runs: &Runs) -> Outcome {
 /// The keeper has heard what was said before, and the run goes on.
 fn assert_lives(run: &Run) -> Outcome {
     blocking::wait(run.signal("winch".parse()?))?;
-    let state = run.record()?.state;
+    let state = blocking::wait(run.record())?.state;
     assert_eq!(state.word(), "running", "{state:?}");
     Ok(())
 }

@@ -26,12 +26,12 @@ fn a_start_that_is_dropped_leaves_nothing_unknown() -> Result<(), Box<dyn Error>
     }
     assert!(answered < ROUNDS, "every start was answered: nothing was dropped");
     let is_over = || {
-        let live = runs.live_ids().unwrap_or_default();
+        let live = blocking::wait(runs.live_ids()).unwrap_or_default();
         live.is_empty() && !is_running(&seconds)
     };
     let until = Instant::now() + SOON;
     while !is_over() {
-        assert!(Instant::now() < until, "left: {:?}", runs.live_ids());
+        assert!(Instant::now() < until, "left: {:?}", blocking::wait(runs.live_ids()));
         std::thread::yield_now();
     }
     std::fs::remove_dir_all(&dir)?;
@@ -43,7 +43,10 @@ fn a_start_that_is_dropped_leaves_nothing_unknown() -> Result<(), Box<dyn Error>
 fn drop_after(runs: &Runs, seconds: &str, round: u32) -> fullstop::Result<bool> {
     let polls = 1 + round % MOST_POLLS;
     let moment = Duration::from_micros(u64::from(round / MOST_POLLS) * 400);
-    let run = blocking::wait(async {
+    // Not by `blocking::wait`, where what reads files is not waited for.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let run = runtime.block_on(async {
         let mut start = pin!(runs.command("sleep").arg(seconds).start());
         let mut left = polls;
         poll_fn(|context| {

@@ -27,7 +27,7 @@ fn guard_and_keeper_go_by_their_names() -> Result<(), Box<dyn Error>> {
         let checked = check(&run);
         let report = blocking::wait(run.stop())?;
         assert!(report.proof.is_some(), "{report:?}");
-        assert_eq!(run.record()?.report, Some(report));
+        assert_eq!(blocking::wait(run.record())?.report, Some(report));
         checked?;
     }
     fs::remove_dir_all(&dir)?;
@@ -37,7 +37,7 @@ fn guard_and_keeper_go_by_their_names() -> Result<(), Box<dyn Error>> {
 fn check(run: &Run) -> Result<(), String> {
     let until = Instant::now() + SOON;
     let (guard, keeper) = loop {
-        let record = run.record().map_err(|error| error.to_string())?;
+        let record = blocking::wait(run.record()).map_err(|error| error.to_string())?;
         if let (Some(guard), Some(keeper)) = (record.guard, record.keeper) {
             break (guard.pid, keeper.pid);
         }

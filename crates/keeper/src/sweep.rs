@@ -57,8 +57,11 @@ const CLEAN_SEARCHES: usize = 10;
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Swept {
+    /// The id of the run.
     pub id: Id,
+    /// The name that it was given.
     pub name: Option<String>,
+    /// What was found, and done.
     pub found: Found,
 }
 
@@ -75,15 +78,27 @@ pub struct Swept {
 #[serde(tag = "found", rename_all = "kebab-case")]
 pub enum Found {
     /// Nothing of it is alive any more.
-    Ended { killed: usize, report: Box<Report> },
+    Ended {
+        /// How many were alive, and were killed.
+        killed: usize,
+        /// How it ended.
+        report: Box<Report>,
+    },
     /// Somebody could not be killed; it stays listed and is tried again.
-    Stuck { report: Box<Report> },
+    Stuck {
+        /// Who lives.
+        report: Box<Report>,
+    },
     /// It was over, and only had not been put away.
     PutAway,
     /// It would have been ended; nothing was done.
-    WouldEnd { alive: usize },
+    WouldEnd {
+        /// How many are known to live.
+        alive: usize,
+    },
     /// It cannot be judged from here.
     LeftAlone {
+        /// Why not.
         why: String,
         /// It belongs to another machine or pid namespace, and could be forgotten.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +109,7 @@ pub enum Found {
 /// How a sweep is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// End what is lost.
     End,
     /// As that, but the dying are waited for no longer than this.
     Within(Duration),

@@ -26,6 +26,7 @@ use std::fmt;
 pub struct Claim(Word<Proof>);
 
 impl Claim {
+    /// By what the end was proven.
     pub fn proof(&self) -> &Word<Proof> {
         &self.0
     }
@@ -64,6 +65,7 @@ impl fmt::Display for Claim {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelAnswers {
+    /// When the kernel answered.
     pub at: Timestamp,
     /// Whether a process was in the cgroup: `populated` of its `cgroup.events`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,9 +29,13 @@ use serde_json::{Map, Value};
 pub struct Event {
     /// The place among the events of this run, from 1 on, through all its generations.
     pub number: u64,
+    /// When it happened.
     pub at: Timestamp,
+    /// The run that it happened to.
     pub id: Id,
+    /// The generation of the run.
     pub generation: u32,
+    /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -50,27 +54,39 @@ pub struct Event {
 #[cfg_attr(feature = "schema", schemars(transform = crate::schema::keep_kinds_apart))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum EventKind {
+    /// The command runs.
     Started {
+        /// What runs, word by word.
         command: Vec<String>,
+        /// The pid of its first process.
         leader: Option<i32>,
     },
     /// Somebody asked for the end.
     Asked {
+        /// Who asked, as far as is known.
         asker: Asker,
     },
     /// A step of a stop was taken.
     Step {
+        /// The step, as a ladder writes it.
         step: String,
+        /// How many were alive when it was taken.
         alive: usize,
+        /// How many of them were sent the signal.
         signalled: usize,
+        /// Why the run is being stopped.
         reason: Word<Reason>,
     },
+    /// The first process has exited; others may live.
     LeaderExited {
+        /// How it exited.
         exit: Exit,
     },
     /// The log of a stream ended before the stream did; the command goes on.
     LogFailed {
+        /// The stream whose log it is.
         stream: Stream,
+        /// What went wrong.
         why: String,
     },
     /// The state directory, or the run's part of it, was removed while the run was live.
@@ -82,18 +98,28 @@ pub enum EventKind {
     },
     /// It has another host, whose death means this.
     Adopted {
+        /// The host.
         host: Host,
+        /// What its death means.
         on_host_exit: HostPolicy,
     },
+    /// The last step was taken, and there is no proof.
     Stuck {
+        /// How many live.
         survivors: usize,
     },
+    /// It is over, with a proof.
     Ended {
+        /// Why it ended.
         reason: Word<Reason>,
+        /// How its first process exited, if it ever ran.
         exit: Option<Exit>,
+        /// Why it may be said to be over.
         proof: Option<Claim>,
     },
+    /// The first process exited, and the rest was let go on purpose.
     Released {
+        /// How many were let go.
         released: usize,
     },
     /// What a later fullstop has written, as it stands there.

@@ -24,13 +24,23 @@ pub enum Frame {
     Resize(Size),
     /// From the keeper: the screen as it is now, whatever was shown before. The
     /// number of bytes of `tty.log` that it stands for.
-    Screen { offset: u64, bytes: Vec<u8> },
+    Screen {
+        /// So many bytes of `tty.log` are shown by it.
+        offset: u64,
+        /// What a terminal is to be sent.
+        bytes: Vec<u8>,
+    },
     /// From the keeper to the window the run was started from: that was all of it, and
     /// it is to be answered by [`Frame::Shown`] once it was shown.
     All,
     /// From the window the run was started from: so many bytes were shown; `refusal`:
     /// why it cannot show more.
-    Shown { bytes: u64, refusal: Option<String> },
+    Shown {
+        /// How many.
+        bytes: u64,
+        /// Why it cannot show more.
+        refusal: Option<String>,
+    },
     /// From the keeper: over, or stuck; the report as JSON.
     Report(Vec<u8>),
 }
@@ -46,6 +56,7 @@ const HEAD: usize = 5;
 const LONGEST_FRAME: usize = 64 << 20;
 
 impl Frame {
+    /// The frame as it is sent.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Frame::Bytes(bytes) => frame(BYTES, &[bytes]),
@@ -113,6 +124,7 @@ pub struct InvalidFrame {
 pub struct Frames(Vec<u8>);
 
 impl Frames {
+    /// Takes what has arrived.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }

@@ -26,15 +26,26 @@ const MOST: usize = 64;
 pub struct Labels(BTreeMap<String, String>);
 
 /// Why this is no label.
+///
+/// ```
+/// use fullstop_protocol::{LabelError, Labels};
+///
+/// let refused = Labels::default().insert("a key".to_owned(), "value".to_owned());
+/// assert_eq!(refused, Err(LabelError::Key("a key".to_owned())));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LabelError {
+    /// It has no `=` in it.
     #[error("{0:?} is no label: it is written KEY=VALUE")]
     NoValue(String),
+    /// What stands before the `=` cannot be a key.
     #[error("{0:?} is no key of a label: letters, digits, '.', '_', '-' and '/', up to 256")]
     Key(String),
+    /// The value of this key cannot be one.
     #[error("the label {0} has a value that is too long, or cannot be shown")]
     Value(String),
+    /// There are more labels than a run may have.
     #[error("a run has at most 64 labels")]
     TooMany,
 }
@@ -58,6 +69,7 @@ impl Labels {
         if self.0.len() > MOST { Err(LabelError::TooMany) } else { Ok(()) }
     }
 
+    /// The value of this key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str)
     }
@@ -67,10 +79,12 @@ impl Labels {
         wanted.iter().all(|(key, value)| self.get(key) == Some(value))
     }
 
+    /// All of them, in order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

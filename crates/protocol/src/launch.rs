@@ -13,8 +13,11 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Launch {
+    /// The id of the run.
     pub id: Id,
+    /// The generation that is started.
     pub generation: u32,
+    /// Where the run stands.
     pub placement: Placement,
     /// Who asked for it; a restarted run has no host.
     #[serde(default)]
@@ -46,12 +49,21 @@ impl Launch {
 }
 
 /// The program that a run belongs to.
+///
+/// ```
+/// let host: fullstop_protocol::Host = serde_json::from_str(
+///     r#"{"app": "my-app", "process": {"pid": 42, "start_ticks": 555, "inode": null}}"#,
+/// )?;
+/// assert_eq!(host.app.as_deref(), Some("my-app"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// What the program calls itself, to know its runs again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
+    /// The process of it that asked.
     pub process: Identity,
 }
 
@@ -109,7 +121,9 @@ pub struct Start {
     /// another version.
     #[serde(default = "protocol")]
     pub protocol: u32,
+    /// What was asked for.
     pub spec: Spec,
+    /// What holds for this start only.
     pub launch: Launch,
 }
 

@@ -8,6 +8,7 @@
 //!   key (`"null"`, `{"file": "/etc/hosts"}`).
 //! - Bytes that are not UTF-8 are `{"base64": "…"}`.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod asker;
 mod claim;

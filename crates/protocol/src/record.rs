@@ -36,16 +36,24 @@ pub const RECORD_VERSION: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
+    /// The version of this format.
     pub version: u32,
+    /// The id of the run.
     pub id: Id,
+    /// The name that it was given.
     #[serde(default)]
     pub name: Option<String>,
+    /// The group that it is in.
     #[serde(default)]
     pub group: Option<String>,
+    /// Its labels.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+    /// How often it has been started.
     pub generation: u32,
+    /// What runs, word by word.
     pub command: Vec<String>,
+    /// How it stands.
     #[serde(flatten)]
     pub state: RunState,
     /// Since when it stands so.
@@ -59,23 +67,30 @@ pub struct Record {
     /// The program that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
+    /// What holds its members together.
     pub cage: Word<CageKind>,
+    /// Its cgroup, where it has one.
     #[serde(default, with = "crate::path")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<crate::Text>"))]
     pub cgroup: Option<PathBuf>,
     /// What tells this cgroup, and the one above it, from others at the same place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_inode: Option<u64>,
+    /// The inode of the directory above the cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_parent_inode: Option<u64>,
     /// Where the members stand, if there is no cgroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ancestry: Option<Ancestry>,
+    /// The machine, the boot and the namespaces in which the pids of this record mean something.
     pub world: World,
+    /// Its keeper.
     #[serde(default)]
     pub keeper: Option<Identity>,
+    /// Its guard.
     #[serde(default)]
     pub guard: Option<Identity>,
+    /// Its first process.
     #[serde(default)]
     pub leader: Option<Identity>,
     /// The members when last counted, where there is no cgroup to tell; of version 1, before
@@ -86,6 +101,7 @@ pub struct Record {
     /// theirs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_members_file: bool,
+    /// When this generation began.
     pub started_at: Timestamp,
     /// The inode of the lock, as the spec has it. A record that has none was written before
     /// a record could be read alone, and is read together with its spec.

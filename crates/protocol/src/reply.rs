@@ -27,6 +27,7 @@ pub struct Reply {
     /// That of the request; 0, where a host is told what became of its start, or where no
     /// request could be read.
     pub id: u64,
+    /// What is answered.
     #[serde(flatten)]
     pub kind: ReplyKind,
 }
@@ -48,12 +49,17 @@ pub struct Reply {
 pub enum ReplyKind {
     /// The request is obeyed. To a host: the run exists, and its leader was born.
     Accepted {
+        /// The run that was asked.
         run: Id,
+        /// Its generation.
         generation: u32,
+        /// How it stands now.
         #[serde(flatten)]
         state: RunState,
+        /// Since when it stands so.
         at: Timestamp,
     },
+    /// The request is not obeyed.
     Refused(Refusal),
     /// To a host: the command does not run.
     Failed(Failure),
@@ -61,6 +67,7 @@ pub enum ReplyKind {
     Census(Census),
     /// The same, to a subscriber.
     Sample {
+        /// Who is alive.
         #[serde(flatten)]
         census: Census,
         /// Who has died since the last sample.
@@ -84,6 +91,7 @@ pub enum ReplyKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
+    /// A stable word for it.
     pub code: Word<FailureCode>,
     /// The exit status that a shell would give.
     pub status: u8,
@@ -129,6 +137,7 @@ impl From<SpecError> for Failure {
 pub enum FailureCode {
     /// The spec asks for what this version does not know, or cannot do yet.
     Unsupported,
+    /// What is asked for is no spec, or does not go together.
     InvalidSpec,
     /// The keeper's executable is of another version than the host.
     UnsupportedProtocol,
@@ -171,6 +180,7 @@ impl FailureCode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
+    /// A stable word for it.
     pub code: Word<RefusalCode>,
     /// One sentence, for people.
     pub message: String,
@@ -180,10 +190,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// Without a hint.
     pub fn new(code: RefusalCode, message: impl Into<String>) -> Refusal {
         Refusal { code: code.into(), message: message.into(), hint: None }
     }
 
+    /// And says what to do instead.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Refusal {
         self.hint = Some(hint.into());
@@ -228,10 +240,13 @@ pub enum RefusalCode {
     Ending,
     /// The process at the other end cannot be seen from where the keeper is, and so is no host.
     UnseenPeer,
+    /// The run has no terminal of its own.
     NoTerminal,
+    /// The run has as many windows as a keeper serves.
     TooManyWindows,
     /// The run's stdin is not the keeper's to write.
     NoStdin,
+    /// The stdin of the run was closed before.
     StdinClosed,
     /// The command does not read what waits for it already. The request may be tried again.
     InputFull,
@@ -263,11 +278,13 @@ impl RefusalCode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Census {
+    /// When they were counted.
     pub at: Timestamp,
     /// How many are alive. Of more than [`Census::MOST_NAMED`] none is named.
     pub alive: usize,
     /// What they hold in memory; pages that several share are counted for each.
     pub memory_bytes: u64,
+    /// Who they are, if they are few enough to be named.
     pub members: Vec<TrackedMember>,
 }
 
@@ -275,8 +292,11 @@ pub struct Census {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Death {
+    /// Its pid.
     pub pid: i32,
+    /// When it was born, in ticks of the kernel since the boot: with the pid it tells the process.
     pub start_ticks: u64,
+    /// What it ran.
     pub command: String,
     /// When it died; or, where that is not exact, by when.
     pub at: Timestamp,

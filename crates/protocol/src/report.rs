@@ -32,13 +32,18 @@ pub const REPORT_VERSION: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
+    /// The version of this format.
     pub version: u32,
+    /// The id of the run.
     pub id: Id,
+    /// The name that it was given.
     #[serde(default)]
     pub name: Option<String>,
     /// Rises when a run is restarted under the same id.
     pub generation: u32,
+    /// What ran, word by word.
     pub command: Vec<String>,
+    /// What held its members together.
     pub cage: Word<CageKind>,
     /// Ended, stuck or released.
     #[serde(flatten)]
@@ -82,6 +87,7 @@ pub struct Report {
     /// Why the command could not be started, or what else went wrong.
     #[serde(default)]
     pub error: Option<String>,
+    /// When this generation began.
     pub started_at: Timestamp,
     /// How long the run took; suspend is not counted.
     pub elapsed_ms: u64,
@@ -93,6 +99,7 @@ impl Report {
         self.state.reason().cloned().unwrap_or_else(|| Word::Other("unknown".to_owned()))
     }
 
+    /// Whether the state is *ended*. One that was released is over, and has not ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, RunState::Ended { .. })
     }
@@ -115,6 +122,7 @@ impl Report {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepRecord {
+    /// The step, as a ladder writes it.
     pub step: String,
     /// Milliseconds since the run began.
     pub at_ms: u64,
@@ -137,6 +145,7 @@ pub struct StepRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapturedStream {
+    /// Which stream it is.
     pub stream: Stream,
     /// How much the command wrote in this generation.
     pub bytes: u64,

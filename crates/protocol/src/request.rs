@@ -25,6 +25,7 @@ pub const PROTOCOL_VERSION: u32 = 2;
 #[cfg_attr(feature = "schema", schemars(title = "Hello", transform = crate::schema::name_hello))]
 #[serde(tag = "type", rename = "hello")]
 pub struct Hello {
+    /// The version of the protocol that this side speaks.
     pub protocol: u32,
     /// The name and version of whoever speaks, for people.
     #[serde(default)]
@@ -81,6 +82,7 @@ pub struct Request {
     /// On whose behalf it comes. It is shown, and not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    /// What is asked for.
     #[serde(flatten)]
     pub kind: RequestKind,
 }
@@ -105,7 +107,9 @@ impl Request {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum RequestKind {
+    /// A stop, by the ladder of the run.
     Stop {
+        /// Why the run is to end.
         #[serde(default)]
         reason: StopReason,
         /// The signal that the process in front of the run has heard.
@@ -115,19 +119,32 @@ pub enum RequestKind {
     /// The last step, now.
     Kill,
     /// A signal for the leader; it is no part of a stop.
-    Signal { signal: Signal },
+    Signal {
+        /// Which one.
+        signal: Signal,
+    },
     /// Input for the command.
-    Input { text: Text },
+    Input {
+        /// What it is to read.
+        text: Text,
+    },
     /// To be accepted once so much input has room, however long that takes: answers to later
     /// requests may come before. Another one on the same connection replaces it.
-    AwaitRoom { bytes: usize },
+    AwaitRoom {
+        /// How much.
+        bytes: usize,
+    },
     /// The end of its input.
     CloseStdin,
     /// The size of the run's terminal, for a client that is no window.
-    Resize { size: Size },
+    Resize {
+        /// What it is to be.
+        size: Size,
+    },
     /// From now on this connection is a window on the run's terminal: once accepted,
     /// [`Frame`](crate::Frame)s both ways.
     Attach {
+        /// The size of the window.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<Size>,
         /// Only to look at it.
@@ -192,6 +209,7 @@ impl RequestKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
+    /// Somebody asked.
     #[default]
     Stopped,
     /// It was not ready in time.

@@ -26,10 +26,12 @@ pub fn wipe(bytes: &mut [u8]) {
 pub struct Sealed(Vec<u8>);
 
 impl Sealed {
+    /// Takes the bytes, which are wiped when this is dropped.
     pub fn new(bytes: Vec<u8>) -> Sealed {
         Sealed(bytes)
     }
 
+    /// What is sealed.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -43,6 +43,7 @@ pub const SPEC_VERSION: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spec {
+    /// The version of this format.
     #[serde(default = "version")]
     pub version: u32,
     /// The command and its arguments.
@@ -51,13 +52,16 @@ pub struct Spec {
     #[serde(default, with = "variables")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::Variable>"))]
     pub env: Vec<(Text, Text)>,
+    /// Where the command begins; if nothing is said, where whoever starts it stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Text>,
     /// A name by which the run can be found, beside its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The group that it joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Its labels.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     /// The steps of a stop.
@@ -69,6 +73,7 @@ pub struct Spec {
     /// What the death of the host means; without a word it depends on the placement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_host_exit: Option<HostPolicy>,
+    /// Which cage is wanted.
     #[serde(default)]
     pub cage: CagePreference,
     /// How long it may take in all.
@@ -98,13 +103,16 @@ pub struct Spec {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub idle_timeout: Option<Duration>,
+    /// Where the command reads from.
     #[serde(default)]
     pub stdin: Stdin,
+    /// Where it writes to.
     #[serde(default)]
     pub output: Output,
     /// How many bytes each log keeps: its head and its tail.
     #[serde(rename = "log_max_bytes", default, skip_serializing_if = "Option::is_none")]
     pub log_max: Option<u64>,
+    /// How long is read what outlives the members.
     #[serde(default)]
     pub drain: Drain,
     /// What the command gets on descriptors of its own.
@@ -123,14 +131,19 @@ pub struct Spec {
     /// What the command is told as its own name, if that is not the first word of `argv`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argv0: Option<Text>,
+    /// The mask of the files that it makes. Not supported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub umask: Option<u32>,
+    /// Whose rights it has. Not supported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<User>,
+    /// Its further groups. Not supported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Vec<u32>>,
+    /// What `setrlimit` bounds. Not supported yet.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rlimits: BTreeMap<Resource, u64>,
+    /// What the whole run may use. Not supported yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
 }
@@ -140,11 +153,20 @@ fn version() -> u32 {
 }
 
 /// What the host's death means for a run.
+///
+/// ```
+/// use fullstop_protocol::HostPolicy;
+///
+/// assert_eq!(serde_json::to_string(&HostPolicy::Ignore)?, r#""ignore""#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HostPolicy {
+    /// The run is stopped.
     Stop,
+    /// The run goes on.
     Ignore,
 }
 
@@ -162,6 +184,7 @@ pub enum HostPolicy {
 pub struct SecretFile {
     /// The variable that tells the command the number of the descriptor.
     pub name: String,
+    /// The file that it is read from, once.
     pub path: Text,
     /// That number, if it is to be a certain one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,23 +192,45 @@ pub struct SecretFile {
 }
 
 /// Why a spec is refused.
+///
+/// ```
+/// use fullstop_protocol::{FailureCode, SpecError};
+///
+/// let later = SpecError::Unsupported { field: "umask".to_owned() };
+/// assert_eq!(later.code(), FailureCode::Unsupported);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SpecError {
     /// This fullstop does not know the field, or cannot do yet what it asks for.
     #[error("{field} is not supported by this version of fullstop")]
-    Unsupported { field: String },
+    Unsupported {
+        /// Its name.
+        field: String,
+    },
     /// What stands in that field cannot be what was meant.
     #[error("{why}")]
-    Field { field: &'static str, why: String },
+    Field {
+        /// Its name.
+        field: &'static str,
+        /// What is wrong, in a sentence.
+        why: String,
+    },
+    /// It is no spec at all.
     #[error("no spec: {why}")]
-    Invalid { why: String },
+    Invalid {
+        /// What is wrong, in a sentence.
+        why: String,
+    },
     /// A start in another version of the wire than ours.
     #[error(
         "this fullstop starts runs by version {PROTOCOL_VERSION} of the protocol, and was asked by \
          version {theirs}"
     )]
-    UnsupportedProtocol { theirs: u32 },
+    UnsupportedProtocol {
+        /// Which one.
+        theirs: u32,
+    },
 }
 
 impl SpecError {

@@ -25,10 +25,15 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Flat", into = "Flat")]
 pub enum RunState {
+    /// Its first process is being born.
     Starting,
+    /// Its first process was born, and nobody has asked for its end.
     Running,
+    /// It climbs its ladder.
     Stopping {
+        /// Why it is to end.
         reason: Word<Reason>,
+        /// The step that it is at, as a ladder writes it.
         step: String,
         /// How long the step is waited for.
         left: Duration,
@@ -37,13 +42,18 @@ pub enum RunState {
     },
     /// The last step was taken, and there is no proof; it is tried again.
     Stuck {
+        /// Why it is to end.
         reason: Word<Reason>,
+        /// How many live, if they could be counted.
         alive: Option<usize>,
         /// How often the last step was taken, and when for the last time.
         tries: u32,
+        /// When the last step was last taken.
         tried_at: Timestamp,
     },
+    /// It is over, with a proof.
     Ended {
+        /// Why it ended.
         reason: Word<Reason>,
     },
     /// The leader exited, and the rest was handed over on purpose.
@@ -53,6 +63,7 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// The state as one word.
     pub fn word(&self) -> &str {
         match self {
             RunState::Starting => "starting",
@@ -81,6 +92,7 @@ impl RunState {
         matches!(self, RunState::Ended { .. } | RunState::Released)
     }
 
+    /// Whether it could not be killed so far.
     pub fn is_stuck(&self) -> bool {
         matches!(self, RunState::Stuck { .. })
     }

@@ -32,9 +32,11 @@ pub enum Stdin {
     /// Whatever was given to us.
     #[default]
     Inherit,
+    /// Nothing: `/dev/null`.
     Null,
     /// What others send.
     Pipe,
+    /// This file.
     File(Text),
 }
 
@@ -57,7 +59,12 @@ pub enum Output {
     /// The run's logs, and whatever was given to us.
     Show,
     /// A terminal of its own, and the log of that.
-    Terminal { size: Size, fit: Fit },
+    Terminal {
+        /// How large it is at first.
+        size: Size,
+        /// How its size follows its windows.
+        fit: Fit,
+    },
 }
 
 /// How the terminal's size follows its windows.
@@ -91,9 +98,11 @@ pub enum Fit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drain {
+    /// What is left in the pipes is read until nothing has come for so long.
     #[serde(rename = "quiet_ms", with = "milliseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub quiet: Duration,
+    /// And no longer than this.
     #[serde(rename = "most_ms", with = "milliseconds")]
     #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub most: Duration,
@@ -118,6 +127,7 @@ impl Output {
         self != Output::Inherit
     }
 
+    /// The terminal of its own, if it has one.
     pub fn terminal(self) -> Option<(Size, Fit)> {
         match self {
             Output::Terminal { size, fit } => Some((size, fit)),
@@ -138,7 +148,9 @@ impl Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Size {
+    /// Lines.
     pub rows: u16,
+    /// Characters in a line.
     pub cols: u16,
 }
 

@@ -28,6 +28,7 @@ pub struct Timestamp {
 pub struct InvalidTimestamp(String);
 
 impl Timestamp {
+    /// The time by the clock of this machine.
     pub fn now() -> Timestamp {
         Timestamp::of(SystemTime::now())
     }
@@ -37,6 +38,7 @@ impl Timestamp {
         Timestamp { unix_ms: unix_ms.min(LAST) }
     }
 
+    /// Milliseconds since 1970.
     pub fn unix_ms(self) -> u64 {
         self.unix_ms
     }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrackedMember {
+    /// The process.
     #[serde(flatten)]
     pub member: Member,
     /// The steps whose signal it got, as far as whoever tells of it has seen them.

@@ -20,11 +20,14 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Word<T> {
+    /// One that this version knows.
     Known(T),
+    /// One that a later version has said.
     Other(String),
 }
 
 impl<T: Copy> Word<T> {
+    /// The word, if this version knows it.
     pub fn known(&self) -> Option<T> {
         match self {
             Word::Known(word) => Some(*word),

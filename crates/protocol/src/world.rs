@@ -17,7 +17,9 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct World {
+    /// The id of the machine.
     pub machine: String,
+    /// The id of its boot.
     pub boot: String,
     /// The inode of the pid namespace.
     pub pid_namespace: u64,

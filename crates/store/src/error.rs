@@ -23,38 +23,54 @@ pub enum StoreError {
     Nowhere,
     /// The directory is somebody else's, who could read and change what is in it.
     Foreign {
+        /// The directory.
         path: PathBuf,
+        /// The uid of its owner.
         owner: u32,
     },
     /// The directory is open to others, and holds more than what is ours.
     Shared {
+        /// The directory.
         path: PathBuf,
     },
+    /// The kernel said no.
     Io {
+        /// What was tried: a verb.
         what: &'static str,
+        /// With what.
         path: PathBuf,
+        /// What the kernel said.
         source: io::Error,
     },
     /// Half written, or not written by us.
     Damaged {
+        /// The file.
         path: PathBuf,
+        /// What is wrong with it.
         why: String,
     },
     /// Something else than a regular file stands where a file of ours should.
     Strange {
+        /// The path of it.
         path: PathBuf,
+        /// What it is.
         kind: &'static str,
     },
     /// Written by a later fullstop.
     Newer {
+        /// The file.
         path: PathBuf,
+        /// The version of its format.
         version: u32,
     },
     /// Its keeper or its guard is alive.
     Live {
+        /// The directory of the run.
         path: PathBuf,
     },
+    /// This cannot be the name of a group.
     GroupName(String),
+    /// Nothing can start in this group.
     GroupClosed(String),
     /// The group is not what it was when the start was asked for: it was closed, and perhaps
     /// opened again, or forgotten by a prune.

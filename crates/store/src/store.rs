@@ -43,8 +43,11 @@ pub struct Store {
 /// ```
 #[derive(Debug)]
 pub enum FindError {
+    /// No run has this id or name.
     Nobody(String),
+    /// More than one run is meant.
     Several {
+        /// What was looked for.
         word: String,
         /// The first of them, with their names.
         candidates: Vec<(Id, Option<String>)>,
@@ -54,10 +57,14 @@ pub enum FindError {
     /// A live run may have this name: it is in no index, and nothing that tells its name can be
     /// read.
     Unreadable {
+        /// What was looked for.
         word: String,
+        /// The run that cannot be read.
         live: Id,
+        /// Why not.
         why: StoreError,
     },
+    /// The state directory could not be read.
     Store(StoreError),
 }
 

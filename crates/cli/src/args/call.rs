@@ -5,9 +5,9 @@ use crate::grammar::Command;
 use crate::since::Since;
 pub use fullstop::{Agent, Ready};
 use fullstop::{
-    CagePreference, Fit, HostPolicy, Key, Labels, Ladder, Loudness, OnExit, Signal, Size, Stdin,
-    Stream,
+    CagePreference, Fit, HostPolicy, Key, Labels, Ladder, OnExit, Signal, Size, Stdin, Stream,
 };
+use fullstop_keeper::Loudness;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::time::Duration;

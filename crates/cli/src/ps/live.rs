@@ -17,15 +17,15 @@ const TICK: Duration = Duration::from_secs(1);
 /// Changes that come so soon after another are shown together with it.
 const TOGETHER: Duration = Duration::from_millis(50);
 
-pub fn watch(runs: &Runs, options: &PsOptions) -> Result<(), Fail> {
+pub async fn watch(runs: &Runs, options: &PsOptions) -> Result<(), Fail> {
     // What is lost is not told of by anybody.
-    runs.sweep_in_passing();
+    runs.sweep_in_passing().await;
     let watch = chosen(runs, options)?;
     let followed = match options.form {
-        Form::Json => until_unread(each(watch)),
-        Form::Names | Form::Table => until_unread(list(runs, watch, options)),
+        Form::Json => until_unread(each(watch)).await,
+        Form::Names | Form::Table => until_unread(list(watch, options)).await,
     };
-    followed?.unwrap_or(Ok(()))
+    followed.unwrap_or(Ok(()))
 }
 
 fn chosen(runs: &Runs, options: &PsOptions) -> Result<Watch, Fail> {
@@ -49,7 +49,7 @@ async fn each(mut watch: Watch) -> Result<(), Fail> {
 }
 
 /// The whole list, after every change.
-async fn list(runs: &Runs, mut watch: Watch, options: &PsOptions) -> Result<(), Fail> {
+async fn list(mut watch: Watch, options: &PsOptions) -> Result<(), Fail> {
     let is_drawn = options.form == Form::Table && std::io::stdout().is_terminal();
     let mut listed = Listed { all: options.all, ..Listed::default() };
     let mut looking = Looking::default();
@@ -58,7 +58,7 @@ async fn list(runs: &Runs, mut watch: Watch, options: &PsOptions) -> Result<(), 
         while let Ok(change) = timeout(TOGETHER, watch.next()).await {
             listed.apply(change?);
         }
-        show(runs, &listed, options.form, is_drawn)?;
+        show(&listed, options.form, is_drawn).await?;
         looking.tell("changes", watch.why_looking());
         let patience = if is_drawn { TICK.saturating_sub(TOGETHER) } else { Duration::MAX };
         if let Ok(change) = timeout(patience, watch.next()).await {
@@ -67,7 +67,7 @@ async fn list(runs: &Runs, mut watch: Watch, options: &PsOptions) -> Result<(), 
     }
 }
 
-fn show(runs: &Runs, listed: &Listed, form: Form, is_drawn: bool) -> Result<(), Fail> {
+async fn show(listed: &Listed, form: Form, is_drawn: bool) -> Result<(), Fail> {
     if form == Form::Names {
         return lines(listed.runs.keys());
     }
@@ -75,7 +75,7 @@ fn show(runs: &Runs, listed: &Listed, form: Form, is_drawn: bool) -> Result<(), 
     // The head of the table, a line about those that have no room, and the cursor's.
     let room = if is_drawn { height().map(|height| height.saturating_sub(3)) } else { None };
     let shown = room.unwrap_or(usize::MAX).min(now.len());
-    let mut text = drawn(&rows(runs, &now[..shown]));
+    let mut text = drawn(&rows(&now[..shown]).await);
     if now.len() > shown {
         let _ = writeln!(text, "and {} more", now.len() - shown);
     }

@@ -10,6 +10,13 @@ use crate::mistake::Mistake;
 use crate::signal::Signal;
 
 /// The text is no ladder. One line, with the position of the mistake.
+///
+/// ```
+/// use fullstop_core::ladder::{Ladder, LadderError};
+///
+/// let error: LadderError = "term@moon:3s,kill".parse::<Ladder>().unwrap_err();
+/// assert!(error.to_string().contains("moon"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LadderError {
     /// Where in the text the mistake is, in bytes.

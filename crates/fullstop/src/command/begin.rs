@@ -50,7 +50,9 @@ impl Command {
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.
-    /// To be called while there is one thread. Returns how to end.
+    /// To be called while there is one thread. Returns how to end. For the command `fullstop`;
+    /// not stable.
+    #[doc(hidden)]
     pub fn run_here(mut self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
         let runs = self.runs.take();
         let mut spec = self.into_spec(Placement::Foreground)?;
@@ -175,7 +177,12 @@ pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Re
             Ok(Run::hosted(runs.clone(), run, generation, line))
         }
         Some(ReplyKind::Failed(failure)) if failure.code == FailureCode::GroupClosed => {
-            Err(Error::GroupClosed { group: group.unwrap_or_default(), why: failure.message })
+            let (group, why) = (group.unwrap_or_default(), failure.message);
+            let closed = match runs.group(&group) {
+                Ok(group) => group.closed_by().await.ok().flatten(),
+                Err(_) => None,
+            };
+            Err(Error::GroupClosed { group, closed, why })
         }
         Some(ReplyKind::Failed(failure)) => Err(Error::NotStarted(failure)),
         Some(_) => Err(Error::not_started("the keeper answered strangely")),

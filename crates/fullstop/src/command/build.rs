@@ -11,18 +11,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 impl Command {
+    /// One more word.
     #[must_use]
     pub fn arg(mut self, word: impl Into<OsString>) -> Command {
         self.spec.argv.push(Text(word.into()));
         self
     }
 
+    /// More words.
     #[must_use]
     pub fn args<I: IntoIterator<Item: Into<OsString>>>(mut self, words: I) -> Command {
         self.spec.argv.extend(words.into_iter().map(|word| Text(word.into())));
         self
     }
 
+    /// Sets a variable of its environment.
     #[must_use]
     pub fn env(self, key: impl Into<OsString>, value: impl Into<OsString>) -> Command {
         let key = key.into();
@@ -32,6 +35,7 @@ impl Command {
         command
     }
 
+    /// Without this variable.
     #[must_use]
     pub fn env_remove(mut self, key: impl AsRef<OsStr>) -> Command {
         self.spec.env.retain(|(known, _)| known.0 != key.as_ref());
@@ -39,6 +43,7 @@ impl Command {
         self
     }
 
+    /// Without the variables that it would inherit, and those that were set here before.
     #[must_use]
     pub fn env_clear(mut self) -> Command {
         self.spec.env.clear();
@@ -46,6 +51,7 @@ impl Command {
         self
     }
 
+    /// Where it begins; otherwise where this program stands.
     #[must_use]
     pub fn current_dir(mut self, dir: impl Into<OsString>) -> Command {
         self.spec.cwd = Some(Text(dir.into()));
@@ -89,6 +95,7 @@ impl Command {
         self
     }
 
+    /// Which agent it is, if its name does not tell.
     #[must_use]
     pub fn agent(mut self, agent: Agent) -> Command {
         self.agent = agent;
@@ -116,6 +123,7 @@ impl Command {
         self
     }
 
+    /// Which cage is to hold it; otherwise the strongest that can be had.
     #[must_use]
     pub fn cage(mut self, cage: CagePreference) -> Command {
         self.spec.cage = cage;

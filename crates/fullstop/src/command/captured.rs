@@ -2,7 +2,6 @@
 
 use super::Command;
 use crate::error::Result;
-use crate::helpers::help;
 use fullstop_protocol::Report;
 
 /// How a command ended, and what it wrote.
@@ -22,9 +21,11 @@ use fullstop_protocol::Report;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CapturedOutput {
+    /// How it ended.
     pub report: Report,
     /// Of a command with a terminal of its own, all that it has shown there.
     pub stdout: Vec<u8>,
+    /// What it wrote to stderr.
     pub stderr: Vec<u8>,
 }
 
@@ -36,7 +37,7 @@ impl Command {
     pub async fn output(self) -> Result<CapturedOutput> {
         let run = self.capture().spawn().await?;
         let report = run.wait().await?;
-        let (stdout, stderr) = help(move || run.output()).await??;
+        let (stdout, stderr) = run.output().await?;
         Ok(CapturedOutput { report, stdout, stderr })
     }
 }

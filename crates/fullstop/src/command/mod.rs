@@ -68,7 +68,9 @@ pub enum Agent {
     /// By the command's name.
     #[default]
     Auto,
+    /// The default ladder, whatever the command is called.
     None,
+    /// That of the agent of this name.
     Named(String),
 }
 

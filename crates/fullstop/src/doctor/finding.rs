@@ -30,7 +30,9 @@ pub enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
+    /// The machine, and whatever it is inside of.
     Machine,
+    /// What the kernel offers.
     Kernel,
     /// What would hold a run together.
     Cage,
@@ -38,6 +40,7 @@ pub enum Area {
     Escape,
     /// What is on disk, and what is left over.
     State,
+    /// What the user and this program may take.
     Limits,
 }
 
@@ -63,9 +66,11 @@ impl fmt::Display for Area {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
+    /// What it is about.
     pub area: Area,
     /// What was looked at; it is stable, and stands once in its area.
     pub name: &'static str,
+    /// How bad it is.
     pub level: Level,
     /// What was seen, in a sentence for people.
     pub what: String,
@@ -74,10 +79,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// All is well.
     pub fn green(area: Area, name: &'static str, what: impl Into<String>) -> Finding {
         Finding { area, name, level: Level::Green, what: what.into(), next: None }
     }
 
+    /// A promise is weaker here, or something is to be tidied.
     pub fn yellow(
         area: Area,
         name: &'static str,
@@ -88,6 +95,7 @@ impl Finding {
         Finding { area, name, level: Level::Yellow, what: what.into(), next }
     }
 
+    /// A promise does not hold here.
     pub fn red(
         area: Area,
         name: &'static str,
@@ -131,10 +139,12 @@ pub struct Doctor {
     pub next: Option<String>,
     /// Which cage a run would get, if any.
     pub cage: Option<CageKind>,
+    /// One by one, in order of their areas.
     pub findings: Vec<Finding>,
 }
 
 impl Doctor {
+    /// Judges by the worst finding.
     pub fn new(cage: Option<CageKind>, findings: Vec<Finding>) -> Doctor {
         let verdict = findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Green);
         let mut worst = findings.iter().filter(|finding| finding.level == verdict);

@@ -21,7 +21,7 @@ pub fn finding(runs: &Runs) -> Option<Finding> {
 /// Runs that live, and are not listed.
 pub fn unlisted(runs: &Runs) -> Finding {
     let name = "unlisted";
-    let found = match runs.unlisted() {
+    let found = match runs.files().unlisted() {
         Ok(found) => found,
         Err(error) => {
             let next = "see why: ls -l /proc/self /sys/fs/cgroup";

@@ -17,6 +17,7 @@ mod state;
 pub use finding::{Area, Doctor, Finding, Level};
 
 use crate::error::Result;
+use crate::helpers::help_long;
 use crate::runs::Runs;
 use place::Place;
 
@@ -26,19 +27,19 @@ use place::Place;
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-doctor-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// # let doctor = || runs.doctor();
-/// let doctor = doctor();
+/// let doctor = fullstop::blocking::wait(doctor())?;
 /// println!("{}: {}", doctor.verdict, doctor.next.as_deref().unwrap_or("nothing to do"));
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn doctor() -> Doctor {
-    examine(&Runs::open())
+pub async fn doctor() -> Result<Doctor> {
+    help_long((), |()| Ok(examine(&Runs::open()))).await
 }
 
 impl Runs {
     /// Examines this machine and this directory.
-    pub fn doctor(&self) -> Doctor {
-        examine(&Ok(self.clone()))
+    pub async fn doctor(&self) -> Result<Doctor> {
+        help_long(self.clone(), |runs| Ok(examine(&Ok(runs.clone())))).await
     }
 }
 

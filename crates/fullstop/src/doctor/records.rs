@@ -191,8 +191,11 @@ fn damage(store: &Store, damaged: &[Damaged]) -> Finding {
 
 /// They were closed on purpose, so there is nothing to be done about them.
 fn groups(runs: &Runs) -> Result<Finding> {
-    let groups = runs.groups()?;
-    let is_closed = |group: &&crate::Group| matches!(group.closed_by(), Ok(Some(closed)) if closed == group.name());
+    let groups = runs.files().groups()?;
+    let is_closed = |group: &&crate::Group| {
+        let closed = group.files().closed_by();
+        matches!(closed, Ok(Some(closed)) if closed == group.name())
+    };
     let closed: Vec<&str> = groups.iter().filter(is_closed).map(crate::Group::name).collect();
     let what = match closed.first() {
         None => "no group is closed".to_owned(),

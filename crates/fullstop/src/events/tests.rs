@@ -61,7 +61,7 @@ fn id(run: u64) -> Id {
 impl Place {
     /// As one who follows the events of these runs, or of all.
     fn follow(&self, only: &[Id]) -> Looker {
-        Looker::new(self.runs.clone(), only.to_vec())
+        Looker::new(&self.runs, only.to_vec())
     }
 }
 
@@ -100,7 +100,7 @@ fn of_some_runs_only() {
     place.happens(1, 11, true);
     place.happens(2, 12, true);
     assert_eq!(look(&mut events), [12]);
-    assert_eq!(place.runs.past_events(&[id(2)]).expect("events").len(), 2);
+    assert_eq!(place.runs.files().past_events(&[id(2)]).expect("events").len(), 2);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn what_cannot_be_read_for_a_while_is_not_told_again() {
     place.happens(2, 2, true);
     events.rounds.as_mut().expect("a look").make_due();
     events.unfinished.insert(id(1));
-    assert!(place.runs.events(&id(1), 0).is_err(), "it can be read");
+    assert!(place.runs.files().events(&id(1), 0).is_err(), "it can be read");
     assert_eq!(look(&mut events), [2]);
     fs::remove_dir(&file).expect("removed");
     fs::rename(&aside, &file).expect("put back");

@@ -20,12 +20,13 @@ use std::str::FromStr;
 /// let words = Command::new("sh").args(["-c", "echo one; sleep 0.1; echo two"]);
 /// let run = blocking::start(words.runs(&runs))?;
 /// blocking::wait(run.wait())?;
-/// let mut logs = run.logs()?;
-/// logs.next()?;
+/// let mut logs = run.logs();
+/// blocking::wait(logs.next())?;
 /// let kept = logs.cursor().to_string();
 ///
 /// let cursor: LogCursor = kept.parse()?;
-/// let rest = run.logs()?.from(&cursor)?.next()?;
+/// let mut logs = run.logs().from(&cursor);
+/// let rest = blocking::wait(logs.next())?;
 /// assert!(matches!(rest, Some(LogEntry::Text { bytes, .. }) if bytes == b"two\n"));
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

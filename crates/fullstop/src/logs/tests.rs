@@ -1,10 +1,12 @@
 use super::lane::LONG;
 use super::*;
+use crate::blocking::wait;
+use crate::error::Error;
 use crate::runs::Runs;
 use fullstop_core::id::Id;
 use fullstop_store::{Log, RunDir};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A run that is live for as long as this is held, with its two logs.
 pub struct Stage {
@@ -32,7 +34,7 @@ impl Stage {
     }
 
     pub fn logs(&self) -> Logs {
-        self.run.logs().expect("logs")
+        self.run.logs()
     }
 }
 
@@ -53,7 +55,7 @@ pub fn told(said: &LogEntry) -> String {
 }
 
 fn all(mut logs: Logs) -> Vec<String> {
-    std::iter::from_fn(|| logs.next().expect("read")).map(|said| told(&said)).collect()
+    std::iter::from_fn(|| wait(logs.next()).expect("read")).map(|said| told(&said)).collect()
 }
 
 #[test]
@@ -64,10 +66,9 @@ fn streams_come_in_order_of_time() {
     stage.out.write(b"three\nfour\n", 3_000_000);
     stage.err.write(b"five\n", 4_000_000);
     assert_eq!(all(stage.logs()), ["o:one\n", "e:two\n", "o:three\nfour\n", "e:five\n"]);
-    let only = stage.logs().only(Stream::Err).expect("its log");
+    let only = stage.logs().only(Stream::Err);
     assert_eq!(all(only), ["e:two\n", "e:five\n"]);
-    assert!(stage.logs().only(Stream::Tty).is_err());
-    let since = stage.logs().since(UNIX_EPOCH + Duration::from_secs(3)).expect("found");
+    let since = stage.logs().since(UNIX_EPOCH + Duration::from_secs(3));
     assert_eq!(all(since), ["o:three\nfour\n", "e:five\n"]);
     for (lines, wanted) in [
         (0, &[][..]),
@@ -76,7 +77,7 @@ fn streams_come_in_order_of_time() {
         (4, &["e:two\n", "o:three\nfour\n", "e:five\n"]),
         (9, &["o:one\n", "e:two\n", "o:three\nfour\n", "e:five\n"]),
     ] {
-        assert_eq!(all(stage.logs().tail(lines).expect("found")), wanted, "{lines}");
+        assert_eq!(all(stage.logs().tail(lines)), wanted, "{lines}");
     }
 }
 
@@ -110,8 +111,8 @@ fn what_lacks_its_newline_comes_last_and_is_a_line() {
     stage.err.write(b"other\n", 2_000_000);
     stage.err.write(b"more", 3_000_000);
     assert_eq!(all(stage.logs()), ["e:other\n", "o:prompt", "e:more"]);
-    assert_eq!(all(stage.logs().tail(1).expect("found")), ["e:more"]);
-    assert_eq!(all(stage.logs().tail(2).expect("found")), ["o:prompt", "e:more"]);
+    assert_eq!(all(stage.logs().tail(1)), ["e:more"]);
+    assert_eq!(all(stage.logs().tail(2)), ["o:prompt", "e:more"]);
 }
 
 #[test]
@@ -174,10 +175,10 @@ fn a_cursor_goes_on_behind_any_entry() {
         let mut logs = stage.logs();
         let mut told: Vec<String> = Vec::new();
         for _ in 0..read {
-            told.push(self::told(&logs.next().expect("read").expect("one more")));
+            told.push(self::told(&wait(logs.next()).expect("read").expect("one more")));
         }
         let kept: LogCursor = logs.cursor().to_string().parse().expect("a cursor");
-        told.extend(all(stage.logs().from(&kept).expect("the same run")));
+        told.extend(all(stage.logs().from(&kept)));
         assert_eq!(told, whole, "after {read}");
     }
 }
@@ -189,11 +190,103 @@ fn a_cursor_stands_where_reading_begins() {
     for at in 1..=9 {
         stage.out.write(format!("line {at}\n").as_bytes(), at * 1_000_000);
     }
-    let from = |cursor: &LogCursor| all(stage.logs().from(cursor).expect("the same run"));
-    let late = stage.logs().since(UNIX_EPOCH + Duration::from_secs(8)).expect("found");
+    let from = |cursor: &LogCursor| all(stage.logs().from(cursor));
+    let mut late = stage.logs().since(UNIX_EPOCH + Duration::from_secs(8));
+    wait(late.open()).expect("opened");
     assert_eq!(from(&late.cursor()), ["o:line 8\n", "o:line 9\n"]);
-    assert!(stage.logs().from(&LogCursor::new(Id::new(1, 1))).is_err(), "of another run");
+    let both = stage.logs().from(&late.cursor()).tail(9);
+    assert_eq!(all(both), ["o:line 8\n", "o:line 9\n"], "the later of the two places");
     for text in ["", "x", "0tewhm6000001", "0tewhm6000001-0-0", "0tewhm6000001-0-0-0-0"] {
         assert!(text.parse::<LogCursor>().is_err(), "{text}");
     }
+}
+
+/// What is wanted cannot fail. What is wrong is told by whoever reads first, each time.
+#[test]
+fn what_is_wrong_is_told_by_the_first_read() {
+    let stage = Stage::new();
+    for stream in [Stream::Out, Stream::Tty] {
+        let mut logs = stage.logs().only(stream);
+        let read = [wait(logs.next()), wait(logs.next())];
+        let is_right = read.iter().all(|read| match read {
+            Ok(None) => stream == Stream::Out,
+            Err(Error::NoLog { stream: Some(Stream::Tty), .. }) => stream == Stream::Tty,
+            _ => false,
+        });
+        assert!(is_right, "{stream}: {read:?}");
+    }
+    let mut other = stage.logs().from(&LogCursor::new(Id::new(1, 1)));
+    assert!(matches!(wait(other.next()), Err(Error::OtherLog { .. })));
+    let runs = stage.run.runs();
+    let silent = Id::new(1_800_000_000_000, 1 << 32);
+    drop(runs.store().create(&silent).expect("a run"));
+    for logs in [runs.run(silent.clone()).logs(), runs.run(silent).logs().only(Stream::Out)] {
+        let read = wait({ logs }.next());
+        assert!(matches!(read, Err(Error::NoLog { stream: None, .. })), "{read:?}");
+    }
+}
+
+/// One who reads is told of the end for now, and may go on.
+#[test]
+fn behind_the_end_for_now_there_may_be_more() {
+    let mut stage = Stage::new();
+    stage.out.write(b"one\n", 1_000_000);
+    let mut logs = stage.logs();
+    for more in ["one", "two", "three"] {
+        let entry = wait(logs.next()).expect("read").expect("more");
+        assert_eq!(told(&entry), format!("o:{more}\n"));
+        assert_eq!(wait(logs.next()).expect("read"), None);
+        let next = if more == "one" { "two\n" } else { "three\n" };
+        stage.out.write(next.as_bytes(), 2_000_000);
+    }
+}
+
+/// A batch is one piece of work, however many lines are in it, and much is read in several.
+#[test]
+fn what_is_read_costs_one_piece_of_work_for_a_batch() {
+    const LINES: usize = 20_000;
+    let mut stage = Stage::new();
+    let line = [&[b'x'; 99][..], b"\n"].concat();
+    for at in 0..LINES {
+        stage.out.write(&line, at as u64 * 1_000);
+        stage.out.part();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let (bytes, entries, waits) = runtime.expect("a runtime").block_on(async {
+        let mut logs = stage.logs();
+        let (mut bytes, mut entries, mut waits) = (0, 0, 0);
+        loop {
+            waits += usize::from(!logs.has_ready());
+            let Some(LogEntry::Text { bytes: text, .. }) = logs.next().await.expect("read") else {
+                return (bytes, entries, waits);
+            };
+            bytes += text.len();
+            entries += 1;
+        }
+    });
+    assert_eq!(bytes, LINES * line.len());
+    assert!(entries > LINES / 10, "{entries} entries");
+    assert!((2..=20).contains(&waits), "{waits} batches for two megabytes");
+}
+
+#[test]
+fn a_stream_gives_every_entry_and_ends() {
+    use futures_core::Stream as _;
+    let mut stage = Stage::new();
+    stage.out.write(b"one\n", 1_000_000);
+    stage.err.write(b"two\n", 2_000_000);
+    let mut stream = stage.logs().into_stream();
+    let mut given = Vec::new();
+    let read = wait(async {
+        let next = |context: &mut std::task::Context<'_>| {
+            std::pin::Pin::new(&mut stream).poll_next(context)
+        };
+        let mut next = next;
+        while let Some(entry) = std::future::poll_fn(&mut next).await {
+            given.push(told(&entry?));
+        }
+        Ok(())
+    });
+    read.expect("read");
+    assert_eq!(given, ["o:one\n", "e:two\n"]);
 }

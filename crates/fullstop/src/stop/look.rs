@@ -88,7 +88,7 @@ pub(super) async fn settled(run: &Run) -> Result<Option<Report>> {
 /// The record, if it is of the generation that is meant: nothing that is ordered
 /// for one may hit its successor.
 pub(super) fn own_record(run: &Run) -> Result<Record> {
-    meant(run, run.record()?, |now, meant| now == meant)
+    meant(run, run.files().record()?, |now, meant| now == meant)
 }
 
 fn meant(run: &Run, record: Record, fits: fn(u32, u32) -> bool) -> Result<Record> {

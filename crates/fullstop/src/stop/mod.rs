@@ -183,7 +183,7 @@ fn deadline(run: &Run, state: &RunState) -> Instant {
 
 /// What the soft steps take, all together.
 fn ladder(run: &Run) -> Duration {
-    let spec = run.spec();
+    let spec = run.files().spec();
     spec.map(|spec| spec.ladder.total()).unwrap_or_default().min(duration::LONGEST)
 }
 

@@ -2,6 +2,7 @@
 
 use super::Change;
 use crate::error::Result;
+use crate::files::StateFiles;
 use crate::filter::Filter;
 use crate::rounds::Rounds;
 use crate::runs::Runs;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug)]
 pub(super) struct Looker {
-    runs: Runs,
+    files: StateFiles,
     pub filter: Filter,
     /// Those that have ended are in the snapshots too.
     pub all: bool,
@@ -44,10 +45,10 @@ impl Known {
 }
 
 impl Looker {
-    pub fn new(runs: Runs) -> Looker {
+    pub fn new(runs: &Runs) -> Looker {
         Looker {
             journal: Tail::new(runs.store()),
-            runs,
+            files: runs.files(),
             filter: Filter::default(),
             all: false,
             since: None,
@@ -123,7 +124,7 @@ impl Looker {
 
     fn list(&mut self, all: bool) -> Result<Vec<Status>> {
         self.rounds = Some(Rounds::new());
-        let mut runs = self.runs.list(all)?;
+        let mut runs = self.files.list(all)?;
         runs.retain(|run| self.filter.fits(run));
         Ok(runs)
     }
@@ -134,7 +135,7 @@ impl Looker {
         let Some(rounds) = self.rounds.as_mut().filter(|it| is_blind || it.is_due()) else {
             return Ok(());
         };
-        let mut ids: BTreeSet<Id> = self.runs.live_ids()?.into_iter().collect();
+        let mut ids: BTreeSet<Id> = self.files.live_ids()?.into_iter().collect();
         ids.extend(self.known.keys().cloned());
         let ids = if is_blind { ids.into_iter().collect() } else { rounds.next(&ids) };
         for id in &ids {
@@ -145,7 +146,7 @@ impl Looker {
 
     /// Tells of a run that stands differently than was told.
     fn look_at(&mut self, id: &Id, is_removed: bool) {
-        let Some(run) = Status::of(self.runs.store(), id) else {
+        let Some(run) = Status::of(self.files.store(), id) else {
             // Without a notice it may be about to be born.
             if is_removed || self.known.contains_key(id) {
                 self.known.remove(id);

@@ -70,7 +70,9 @@ impl Window {
 
     /// Its runs, once they have begun.
     fn runs(&mut self, runs: &Runs) -> Outcome<[Run; 2]> {
-        let mut next = || -> Outcome<Run> { Ok(runs.find(&self.said.next().ok_or("no id")??)?) };
+        let mut next = || -> Outcome<Run> {
+            Ok(blocking::wait(runs.find(&self.said.next().ok_or("no id")??))?)
+        };
         Ok([next()?, next()?])
     }
 
@@ -86,7 +88,7 @@ impl Window {
 fn lose(run: &Run) -> Outcome<Vec<Process>> {
     let watchers = watchers(run)?;
     let members: Vec<Process> =
-        run.processes()?.iter().filter_map(|one| Process::of(one.pid)).collect();
+        blocking::wait(run.processes())?.iter().filter_map(|one| Process::of(one.pid)).collect();
     assert!(!members.is_empty());
     kill("-KILL", &watchers)?;
     until(|| !watchers.iter().any(Process::lives));
@@ -114,7 +116,7 @@ fn freeze(windows: &[&Window]) -> Vec<Process> {
 }
 
 fn watchers(run: &Run) -> Outcome<Vec<Process>> {
-    let both = || run.record().map(|record| (record.guard, record.keeper));
+    let both = || blocking::wait(run.record()).map(|record| (record.guard, record.keeper));
     until(|| matches!(both(), Ok((Some(_), Some(_)))));
     let (guard, keeper) = both()?;
     Ok(guard.into_iter().chain(keeper).filter_map(|one| Process::of(one.pid)).collect())
@@ -159,11 +161,11 @@ fn of_many_lost_runs_only_ones_own_are_swept(runs: &Runs) -> Outcome {
     kill("-CONT", &frozen)?;
     sibling.crash()?;
     // This one asks nobody whose they were.
-    runs.sweep()?;
-    for run in runs.live()? {
+    blocking::wait(runs.sweep())?;
+    for run in blocking::wait(runs.live())? {
         blocking::wait(run.kill())?;
     }
-    assert_eq!(runs.live_ids()?, Vec::<Id>::new());
+    assert_eq!(blocking::wait(runs.live_ids())?, Vec::<Id>::new());
     Ok(())
 }
 
@@ -174,7 +176,8 @@ fn a_killed_window_leaves_nothing_and_its_sibling_is_not_touched(runs: &Runs) ->
     let mut beside = Vec::new();
     for run in sibling.runs(runs)? {
         beside.extend(watchers(&run)?);
-        beside.extend(run.processes()?.iter().filter_map(|one| Process::of(one.pid)));
+        beside
+            .extend(blocking::wait(run.processes())?.iter().filter_map(|one| Process::of(one.pid)));
     }
     beside.extend(Process::of(i32::try_from(sibling.process.id())?));
     for seed in 0..ROUNDS {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 fn run(keeper: &Keeper) -> Run {
     let runs = Runs::at(keeper.dir()).expect("the runs");
-    runs.find(keeper.id().as_str()).expect("the run")
+    fullstop::blocking::wait(runs.find(keeper.id().as_str())).expect("the run")
 }
 
 const SIZE: Size = Size { rows: 30, cols: 100 };

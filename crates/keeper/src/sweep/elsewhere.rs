@@ -17,11 +17,29 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// A lost run that cannot be judged from here.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-elsewhere-{}", std::process::id()));
+/// # let store = fullstop_store::Store::at(&dir)?;
+/// use fullstop_keeper::sweep::{Elsewhere, lost};
+///
+/// for id in lost(&store)? {
+///     if let Some(Elsewhere { whereabouts, .. }) = Elsewhere::look(&store, &id) {
+///         println!("{id}: {whereabouts}");
+///     }
+/// }
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # Ok::<(), fullstop_store::StoreError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
+    /// The id of the run.
     pub id: Id,
+    /// The name that it was given.
     pub name: Option<String>,
+    /// The machine and the namespaces in which it was written.
     pub world: World,
+    /// Where that is, as far as can be told from here.
     pub whereabouts: Whereabouts,
     /// Its cgroup, if that can be seen from here.
     pub cgroup: Option<PathBuf>,
@@ -30,6 +48,7 @@ pub struct Elsewhere {
 impl Elsewhere {
     /// `None` if the run belongs here, or is over. Of an intact run only the record is read,
     /// since every command that meets a lost run asks this.
+    #[doc(hidden)]
     pub fn look(store: &Store, id: &Id) -> Option<Elsewhere> {
         let record = match store.last_record(id) {
             Err(StoreError::Newer { .. }) => return None,
@@ -64,6 +83,17 @@ impl Elsewhere {
 }
 
 /// Why a run is not forgotten.
+///
+/// ```
+/// # let dir = std::env::temp_dir().join(format!("fullstop-doc-forget-{}", std::process::id()));
+/// # let store = fullstop_store::Store::at(&dir)?;
+/// use fullstop_keeper::sweep::{ForgetError, forget};
+///
+/// let id = "0tewhm6000001".parse().expect("an id");
+/// assert!(matches!(forget(&store, &id), Err(ForgetError::Store(_))));
+/// # let _ = std::fs::remove_dir_all(&dir);
+/// # Ok::<(), fullstop_store::StoreError>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ForgetError {
@@ -75,6 +105,7 @@ pub enum ForgetError {
     Judgeable(Whereabouts),
     /// Processes live in its cgroup.
     Populated(PathBuf),
+    /// It could not be read.
     Store(StoreError),
 }
 

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Key {
+    /// The name, any text.
     pub name: String,
+    /// What a start does if somebody holds it.
     #[serde(default)]
     pub if_busy: IfBusy,
 }
@@ -17,6 +19,7 @@ pub struct Key {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum IfBusy {
+    /// It fails.
     #[default]
     Refuse,
     /// Waits until the holder has ended.
@@ -29,7 +32,9 @@ pub enum IfBusy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct User {
+    /// The user id.
     pub uid: u32,
+    /// The group id.
     pub gid: u32,
 }
 
@@ -37,6 +42,8 @@ pub struct User {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+// A key of a map, of which schemars takes the words only if none has a description.
+#[allow(missing_docs, reason = "they are called as setrlimit(2) calls them")]
 pub enum Resource {
     AddressSpace,
     Core,
@@ -53,8 +60,10 @@ pub enum Resource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limits {
+    /// Memory of all members together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
+    /// Members at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
     /// Hundredths of one processor.

@@ -69,11 +69,19 @@ impl From<Cursor> for String {
 }
 
 /// A text that is no cursor.
+///
+/// ```
+/// use fullstop_store::Cursor;
+///
+/// let invalid = "yesterday".parse::<Cursor>().unwrap_err();
+/// assert_eq!(invalid.to_string(), r#""yesterday" is no cursor"#);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is no cursor")]
 pub struct InvalidCursor(String);
 
 impl InvalidCursor {
+    /// Says so of this text.
     pub fn new(text: &str) -> InvalidCursor {
         InvalidCursor(text.to_owned())
     }

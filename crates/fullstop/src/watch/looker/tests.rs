@@ -18,7 +18,7 @@ impl Place {
     }
 
     fn looker(&self) -> Looker {
-        Looker::new(self.runs.clone())
+        Looker::new(&self.runs)
     }
 
     /// A run that is live for as long as this is held.

@@ -1,10 +1,15 @@
 use super::*;
 use crate::blocking::wait;
+use crate::logs::Logs;
 use crate::logs::tests::{Stage, reads, told};
+use crate::watcher::Follower;
 use std::os::fd::AsFd as _;
 
 fn follower(stage: &Stage) -> Looker {
-    Looker::new(stage.logs())
+    let mut looker = Looker::new(stage.run.files());
+    looker.open();
+    assert!(looker.error.is_none(), "{:?}", looker.error);
+    looker
 }
 
 /// All that can be told at once.
@@ -14,7 +19,7 @@ fn look(looker: &mut Looker) -> Vec<String> {
     looker.ready.drain(..).map(|entry| told(&entry)).collect()
 }
 
-fn next(logs: &mut FollowedLogs) -> Option<String> {
+fn next(logs: &mut Logs) -> Option<String> {
     wait(logs.next()).expect("read").map(|entry| told(&entry))
 }
 
@@ -132,7 +137,8 @@ fn a_follower_that_is_told_nothing_finds_out_and_looks() {
     let mut stage = Stage::new();
     let mut logs = stage.logs().follow();
     // As where the kernel says nothing of this directory.
-    logs.follower = Follower::of_directory(&stage.run.runs().path().join("live"));
+    let other = Follower::of_directory(&stage.run.runs().path().join("live"));
+    logs.following.as_mut().expect("followed").follower = Some(other);
     // That the other one is watched by now has woken it once.
     for line in ["one\n", "two\n", "three\n", "four\n", "five\n"] {
         stage.out.write(line.as_bytes(), 1_000_000);
