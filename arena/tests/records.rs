@@ -17,6 +17,7 @@ mod tools;
 use records::desk;
 
 mod records {
+    pub mod adoption;
     pub mod again;
     pub mod around;
     pub mod chaos;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             records::stopping::register,
             records::again::register,
             records::wire::register,
+            records::adoption::register,
             records::stranger::register,
             records::restarting::register,
             records::around::register,

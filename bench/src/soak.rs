@@ -15,11 +15,18 @@ pub enum Scenario {
     Growth,
     Followers,
     Watched,
+    Windows,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 5] =
-        [Self::Crowd, Self::BusyLibrary, Self::Growth, Self::Followers, Self::Watched];
+    pub const ALL: [Self; 6] = [
+        Self::Crowd,
+        Self::BusyLibrary,
+        Self::Growth,
+        Self::Followers,
+        Self::Watched,
+        Self::Windows,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -28,6 +35,7 @@ impl Scenario {
             Self::Growth => "growth",
             Self::Followers => "followers",
             Self::Watched => "watched",
+            Self::Windows => "windows",
         }
     }
 
@@ -38,14 +46,18 @@ impl Scenario {
             Self::Growth => "a crowd, and one five times as large: what grows with it",
             Self::Followers => "silent runs, each log followed by one program",
             Self::Watched => "idle runs, all watched: a minute in which nothing happens",
+            Self::Windows => {
+                "a window that is killed with its guards and keepers beside a living one"
+            }
         }
     }
 
-    /// How many runs, unless told otherwise.
+    /// How many runs, or rounds of windows, unless told otherwise.
     pub fn runs(self) -> usize {
         match self {
             Self::Crowd | Self::Followers => 1000,
             Self::BusyLibrary => 300,
+            Self::Windows => 200,
             Self::Growth | Self::Watched => 5000,
         }
     }
@@ -76,6 +88,8 @@ pub struct Job {
     pub host: PathBuf,
     /// One that follows the logs of all runs.
     pub follower: PathBuf,
+    /// One window of an application.
+    pub window: PathBuf,
     /// A directory for records, on a disk where there is one.
     pub state: PathBuf,
     /// A directory for what the agents save.
@@ -158,6 +172,25 @@ pub struct HostStarted {
 pub struct HostStopped {
     pub endings: BTreeMap<String, usize>,
     pub failures: BTreeMap<String, usize>,
+}
+
+/// What a window says once it has tidied up what dead windows have left.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct WindowTidied {
+    /// Runs without keeper and guard.
+    pub swept: usize,
+    /// Runs that lived on.
+    pub stopped: usize,
+    /// Runs of living windows.
+    pub siblings: usize,
+    /// What was left alone, and why.
+    pub left: Vec<String>,
+}
+
+/// What a window says once it has started its runs.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WindowStarted {
+    pub started: usize,
 }
 
 /// What a report says of an end: why, and how the leader exited, as JSON.

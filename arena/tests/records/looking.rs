@@ -126,6 +126,13 @@ fn labels(world: &mut World, place: Place) -> Outcome {
     let rows = say(world, place, &["ps", "--json", "--label", "turn=2"])?.json()?;
     ensure!(rows[0]["labels"] == json!({"app": "one", "turn": "2"}), "it is {}", rows[0]);
     say(world, place, &["stop", "--label", "turn"])?.expect_one_line(125, "KEY=VALUE")?;
+    let restarted = tell(world, place, &["restart", "--label", "turn=2"])?;
+    ensure!(restarted == format!("{} generation 2\n", ids[1]), "it told {restarted:?}");
+    let signalled = tell(world, place, &["signal", "cont", "--json", "--label", "app=one"])?;
+    let is_told = |id: &String| signalled.contains(id.as_str());
+    ensure!(ids.iter().map(is_told).eq([true, true, false]), "it told {signalled:?}");
+    let late = say(world, place, &["wait", "--timeout", "100ms", "--label", "app=two"])?;
+    late.expect_one_line(124, &ids[2])?;
     tell(world, place, &["stop", "--label", "app=one"])?;
     let alive: Vec<bool> = whoever.iter().map(|who| super::desk::alive(&who.leader)).collect();
     ensure!(alive == [false, false, true], "alive are {alive:?}");

@@ -17,7 +17,6 @@ use fullstop_bench::soak::{HostStarted, HostStopped, LADDER, ending};
 const STARTERS: usize = 4;
 
 fn main() -> ExitCode {
-    fullstop::init();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [state, runs, command @ ..] = words.as_slice() else {
         eprintln!("usage: bench-host STATE RUNS CMD…");

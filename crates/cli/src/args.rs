@@ -63,7 +63,7 @@ fn read(parser: &mut Parser) -> Read<Call> {
 fn read_other(command: &'static Command, words: Words<'_>) -> Read<Call> {
     match command.path {
         ["start"] => run::start(words),
-        ["restart"] => ids_json(words, |ids, json| Call::Restart { ids, json }),
+        ["restart"] => restart(words),
         ["ps"] => ps(words),
         ["tree"] => single_json(words, |id, json| Call::Tree { id, json }),
         ["show"] => single_json(words, |id, json| Call::Show { id, json }),
@@ -123,10 +123,32 @@ fn single_json(mut words: Words<'_>, call: impl Fn(String, bool) -> Call) -> Rea
     Ok(call(words.single()?, json))
 }
 
-/// For commands about several things that can be told as JSON.
-fn ids_json(mut words: Words<'_>, call: impl Fn(Vec<String>, bool) -> Call) -> Read<Call> {
-    let json = only_json(&mut words)?;
-    Ok(call(words.texts()?, json))
+fn restart(mut words: Words<'_>) -> Read<Call> {
+    let (labels, json) = labels_json(&mut words)?;
+    let wrong = words.nothing_chosen();
+    Ok(Call::Restart { which: ids_or_labels(words.texts()?, labels, wrong)?, json })
+}
+
+/// The labels that were given, and whether `--json` was, where there is no other option.
+fn labels_json(words: &mut Words<'_>) -> Read<(Labels, bool)> {
+    let (mut labels, mut json) = (Labels::default(), false);
+    while let Some(option) = words.next()? {
+        match option.long {
+            "label" => words.label(option, &mut labels)?,
+            "json" => json = true,
+            _ => return words.unknown(option),
+        }
+    }
+    Ok((labels, json))
+}
+
+/// The runs that are meant, by their ids or by their labels.
+fn ids_or_labels(ids: Vec<String>, labels: Labels, wrong: Early) -> Read<Which> {
+    match (ids.is_empty(), labels.is_empty()) {
+        (false, true) => Ok(Which::Ids(ids)),
+        (true, false) => Ok(Which::Labels(labels)),
+        _ => Err(wrong),
+    }
 }
 
 /// Whether `--json` was given, where there is no other option.
@@ -202,15 +224,17 @@ fn events(mut words: Words<'_>) -> Read<Call> {
 }
 
 fn wait(mut words: Words<'_>) -> Read<Call> {
-    let mut options = WaitOptions::default();
+    let (mut options, mut labels) = (WaitOptions::default(), Labels::default());
     while let Some(option) = words.next()? {
         match option.long {
+            "label" => words.label(option, &mut labels)?,
             "timeout" => options.timeout = Some(words.time(option)?),
             "json" => options.json = true,
             _ => return words.unknown(option),
         }
     }
-    options.ids = words.texts()?;
+    let wrong = words.nothing_chosen();
+    options.which = ids_or_labels(words.texts()?, labels, wrong)?;
     Ok(Call::Wait(options))
 }
 
@@ -243,10 +267,14 @@ fn stop(mut words: Words<'_>) -> Read<StopOptions> {
 }
 
 fn signal(mut words: Words<'_>) -> Read<Call> {
-    let json = only_json(&mut words)?;
+    let (labels, json) = labels_json(&mut words)?;
+    let nothing_chosen = words.nothing_chosen();
     let mut operands = words.texts()?.into_iter();
     match operands.next().unwrap_or_default().parse() {
-        Ok(signal) => Ok(Call::Signal { signal, ids: operands.collect(), json }),
+        Ok(signal) => {
+            let which = ids_or_labels(operands.collect(), labels, nothing_chosen)?;
+            Ok(Call::Signal { signal, which, json })
+        }
         Err(error) => wrong(format!("{error} (see fullstop signal --help)")),
     }
 }

@@ -34,7 +34,6 @@ use std::process::exit;
 fullstop_cage::entry!(start);
 
 fn start() {
-    fullstop::init();
     let call = args::parse();
     if let Ok(Call::Run(_) | Call::Start(_)) = call {
         // What follows `run` or `start` is the command's, and is to be found there alone.
@@ -62,7 +61,7 @@ fn other(call: Call) -> Result<(), Fail> {
     match call {
         Call::Run(_) => Ok(()),
         Call::Start(options) => start::start(*options),
-        Call::Restart { ids, json } => start::restart(&ids, json),
+        Call::Restart { which, json } => start::restart(&which, json),
         Call::Ps(options) => ps::ps(&options),
         Call::Tree { id, json } => ps::tree(&id, json),
         Call::Show { id, json } => show::show(&id, json),
@@ -72,7 +71,7 @@ fn other(call: Call) -> Result<(), Fail> {
         Call::Wait(options) => watch::wait(&options),
         Call::Stop(options) => stop::stop(&options, Order::Stop),
         Call::Kill(options) => stop::stop(&options, Order::Kill),
-        Call::Signal { signal, ids, json } => watch::signal(signal, &ids, json),
+        Call::Signal { signal, which, json } => watch::signal(signal, &which, json),
         Call::Send(options) => send::send(&options),
         Call::CloseStdin { id, json } => send::close_stdin(&id, json),
         Call::Group(call) => tidy::group(&call),

@@ -2,7 +2,7 @@
 
 use crate::fail::Fail;
 use crate::print::{json, print};
-use fullstop::{Asker, Run, Runs, Spec, Timestamp, TrackedMember, masked};
+use fullstop::{Asker, Host, Run, Runs, Spec, Timestamp, TrackedMember, masked};
 use fullstop_cli::format::{age, bytes};
 use fullstop_cli::plain;
 use serde_json::json as value;
@@ -41,6 +41,9 @@ fn text(run: &Run) -> Result<String, Fail> {
     status.group.iter().for_each(|group| line("group", group.clone()));
     for (key, value) in status.labels.iter() {
         line("label", format!("{key}={value}"));
+    }
+    if let Some(host) = status.host.as_ref().filter(|host| host.app.is_some()) {
+        line("host", named(host));
     }
     line("generation", status.generation.to_string());
     line("command", plain::line(&status.command.join(" ")));
@@ -120,6 +123,12 @@ fn text(run: &Run) -> Result<String, Fail> {
         }
     }
     Ok(text)
+}
+
+/// What a program calls itself that a run belongs to, and its process.
+pub fn named(host: &Host) -> String {
+    let app = host.app.as_deref().map_or("a program without a name".to_owned(), plain::line);
+    format!("{app} (pid {})", host.process.pid)
 }
 
 /// The process that asked for the end, and on whose behalf.

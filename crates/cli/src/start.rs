@@ -1,11 +1,11 @@
 //! `start` and `restart`: runs in the background.
 
-use crate::each::each;
+use crate::each::each_meant;
 use crate::fail::{Fail, complain};
 use crate::print::{json_line, tell, tell_json, try_print};
 use crate::run::command;
 use fullstop::{Command, Error, Run, blocking};
-use fullstop_cli::args::{StartOptions, WaitReady};
+use fullstop_cli::args::{StartOptions, WaitReady, Which};
 use std::ffi::OsStr;
 
 pub fn start(options: StartOptions) -> Result<(), Fail> {
@@ -56,8 +56,8 @@ fn taken_back(run: &Run, fail: &Fail) -> Fail {
     .into()
 }
 
-pub fn restart(ids: &[String], as_json: bool) -> Result<(), Fail> {
-    each(ids, Error::status, |run| {
+pub fn restart(which: &Which, as_json: bool) -> Result<(), Fail> {
+    each_meant(which, Error::status, |run| {
         let run = blocking::wait(run.restart())?;
         if as_json {
             tell_status(&run);

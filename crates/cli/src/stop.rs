@@ -80,7 +80,7 @@ fn behind_the_list(
 }
 
 /// The runs meant, and whether there was a word that means none.
-fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
+pub fn meant(runs: &Runs, which: &Which) -> Result<(Vec<Run>, bool), Fail> {
     match which {
         Which::All => Ok((runs.live()?, false)),
         Which::Group(name) => Ok((runs.group(name)?.members()?, false)),

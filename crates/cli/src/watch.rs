@@ -1,14 +1,16 @@
 //! `wait`, `events` and `signal`.
 
-use crate::each::{each, failed};
+use crate::each::{each_meant, failed};
 use crate::explain::explain;
 use crate::fail::{FAILED, Fail, complain};
 use crate::following::{Looking, until_unread};
 use crate::print::{exit, json, json_line, print, tell_json};
-use crate::show::asked_by;
-use crate::stop::line;
-use fullstop::{Ending, Error, Event, EventKind, Id, Report, Run, Runs, Signal, blocking};
-use fullstop_cli::args::{EventsOptions, WaitOptions};
+use crate::show::{asked_by, named};
+use crate::stop::{line, meant};
+use fullstop::{
+    Ending, Error, Event, EventKind, HostPolicy, Id, Report, Run, Runs, Signal, blocking,
+};
+use fullstop_cli::args::{EventsOptions, WaitOptions, Which};
 use fullstop_cli::plain;
 use serde_json::{Value, json as value};
 use std::time::Instant;
@@ -17,10 +19,15 @@ use std::time::Instant;
 /// `run` would have given it.
 pub fn wait(options: &WaitOptions) -> Result<(), Fail> {
     let runs = Runs::open()?;
-    let found: Result<Vec<Run>, _> = options.ids.iter().map(|id| runs.find(id)).collect();
+    let (found, unknown) = match &options.which {
+        Which::Ids(ids) => {
+            (ids.iter().map(|id| runs.find(id)).collect::<Result<Vec<Run>, _>>()?, false)
+        }
+        which => meant(&runs, which)?,
+    };
     let until = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut failed = None;
-    for run in found? {
+    let mut failed = unknown.then_some(FAILED);
+    for run in found {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         let status = match (blocking::wait(run.wait_for(left)), options.timeout) {
             (Ok(report), _) => {
@@ -55,8 +62,8 @@ pub fn status_of(report: &Report) -> u8 {
     }
 }
 
-pub fn signal(signal: Signal, ids: &[String], as_json: bool) -> Result<(), Fail> {
-    each(ids, failed, |run| {
+pub fn signal(signal: Signal, which: &Which, as_json: bool) -> Result<(), Fail> {
+    each_meant(which, failed, |run| {
         blocking::wait(run.signal(signal))?;
         if as_json {
             tell_json(&value!({ "id": run.id(), "signal": signal, "accepted": true }));
@@ -113,6 +120,13 @@ fn told(event: &Event) -> String {
                 format!("; lost: {}", lost.join(", "))
             };
             format!("removed while it was live, restored: {}{lost}", restored.join(", "))
+        }
+        EventKind::Adopted { host, on_host_exit } => {
+            let policy = match on_host_exit {
+                HostPolicy::Stop => "is stopped when that ends",
+                HostPolicy::Ignore => "outlives that",
+            };
+            format!("adopted by {}: it {policy}", named(host))
         }
         EventKind::Stuck { survivors } => format!("stuck: {survivors} still alive"),
         EventKind::Released { released } => format!("released {released}"),

@@ -125,7 +125,7 @@ fn mistakes_are_told_in_one_line_each() {
             "ids, --group, --label and --all: only one of them (see fullstop kill --help)",
         ),
         ("signal", "which signal? give its name (see fullstop signal --help)"),
-        ("signal term", "which run? give its id (see fullstop signal --help)"),
+        ("signal term", "which run? give its id, or --label (see fullstop signal --help)"),
         ("signal tern a", "unknown signal \"tern\" (see fullstop signal --help)"),
         ("group stop", "which group? give its name (see fullstop group stop --help)"),
         ("logs", "which run? give its id (see fullstop logs --help)"),
@@ -226,16 +226,34 @@ fn texts_and_keys_are_kept_in_their_order() {
 }
 
 #[test]
+fn runs_are_chosen_by_their_ids_or_by_their_labels() {
+    let labelled = || Which::Labels("app=my-app".parse().expect("a label"));
+    let Ok(Call::Wait(wait)) = parse("wait --label app=my-app --timeout 3") else { panic!() };
+    assert_eq!(wait.which, labelled());
+    let Ok(Call::Signal { signal, which, .. }) = parse("signal HUP --label app=my-app") else {
+        panic!()
+    };
+    assert_eq!((signal.number(), which), (1, labelled()));
+    let Ok(Call::Restart { which, json: true }) = parse("restart --json --label app=my-app") else {
+        panic!()
+    };
+    assert_eq!(which, labelled());
+    for command in ["wait", "restart", "signal HUP"] {
+        let nothing = wrong(command);
+        assert!(nothing.starts_with("which run? give its id, or --label (see "), "{nothing}");
+        assert_eq!(wrong(&format!("{command} a --label app=my-app")), nothing);
+    }
+}
+
+#[test]
 fn small_commands_get_what_they_were_told() {
     let ids = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let Ok(Call::Stop(stop)) = parse("stop a --no-wait b") else { panic!() };
     assert_eq!((stop.which, stop.wait), (Which::Ids(ids(&["a", "b"])), false));
     let Ok(Call::Kill(kill)) = parse("kill --group plan/research") else { panic!() };
     assert_eq!((kill.which, kill.wait), (Which::Group("plan/research".to_owned()), true));
-    let Ok(Call::Signal { signal, ids: told, json: false }) = parse("signal HUP a b") else {
-        panic!()
-    };
-    assert_eq!((signal.number(), told), (1, ids(&["a", "b"])));
+    let Ok(Call::Signal { signal, which, json: false }) = parse("signal HUP a b") else { panic!() };
+    assert_eq!((signal.number(), which), (1, Which::Ids(ids(&["a", "b"]))));
     let Ok(Call::Ps(ps)) = parse("ps -aq --group g") else { panic!() };
     assert_eq!((ps.all, ps.form, ps.group.as_deref()), (true, Form::Names, Some("g")));
     let Ok(Call::Attach(attach)) = parse("attach a") else { panic!() };

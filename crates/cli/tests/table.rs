@@ -72,6 +72,10 @@ fn besides(command: &Command, option: Option<&Opt>) -> Vec<String> {
     match (command.path, long) {
         (["stop" | "kill"], Some("all" | "group" | "label")) => Vec::new(),
         (["stop" | "kill"], _) => vec!["an-id".to_owned()],
+        (["wait" | "restart" | "signal"], Some("label")) => Vec::new(),
+        (["wait" | "restart"], _) => vec!["an-id".to_owned()],
+        // What it needs comes behind: there it is an id.
+        (["signal"], _) => vec!["term".to_owned()],
         (["send"], _) => vec!["--enter".to_owned()],
         _ => Vec::new(),
     }

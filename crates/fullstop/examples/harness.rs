@@ -15,8 +15,6 @@ const TURNS: usize = 2;
 const GROUP: &str = "harness";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // First of all: this program may have been started anew as the keeper of a run.
-    fullstop::init();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(harness(&words))?;

@@ -1,7 +1,6 @@
 //! The same without an async runtime of one's own.
 //!
 //! ```no_run
-//! fullstop::init();
 //! let run = fullstop::blocking::spawn(fullstop::Command::new("claude"))?;
 //! let report = fullstop::blocking::wait(run.stop())?;
 //! # Ok::<(), fullstop::Error>(())
@@ -15,8 +14,7 @@ use crate::run::Run;
 
 /// Does what was asked for, to its end, on this thread.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-blocking-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};

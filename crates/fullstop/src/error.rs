@@ -10,7 +10,7 @@ use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
 use fullstop_keeper::sweep::ForgetError;
 use fullstop_protocol::{
-    Failure, FailureCode, LabelError, Refusal, Report, SpecError, Whereabouts, Word,
+    AppNameError, Failure, FailureCode, LabelError, Refusal, Report, SpecError, Whereabouts, Word,
 };
 use fullstop_store::{FindError, StoreError};
 use rustix::io::Errno;
@@ -49,18 +49,23 @@ pub enum Error {
     /// A label cannot be one.
     #[error(transparent)]
     Label(#[from] LabelError),
+    /// This cannot be the name of an application.
+    #[error(transparent)]
+    App(#[from] AppNameError),
     /// The command could not be started: a code, the status that a shell would give, and why.
     #[error("{}", .0.message)]
     NotStarted(Failure),
     /// Nothing may start in this group now, or it was closed since the start was asked for.
     #[error("{why}")]
     GroupClosed { group: String, why: String },
-    /// [`crate::init`] was not called, and no keeper executable was named.
+    /// A run is kept by another process. This program cannot be started anew as one, since it
+    /// has loaded this library later, is setuid, or was started by naming the dynamic linker;
+    /// no keeper executable was named ([`crate::Runs::with_keeper`]), and PATH names none.
     #[error(
-        "call fullstop::init() first in main, or name a keeper executable: runs are kept by another \
-         process of this program"
+        "this program cannot keep runs itself, and there is no fullstop in PATH: install it, or \
+         name a keeper executable"
     )]
-    NotInitialised,
+    NoKeeper,
     /// The kernel said no.
     #[error("cannot {what}: {}", plain(source))]
     Io { what: &'static str, source: io::Error },
@@ -275,9 +280,10 @@ impl Error {
             Error::Command(error) => error.code(),
             Error::Spec(error) => error.code().as_str(),
             Error::Label(_) => "invalid-label",
+            Error::App(_) => "invalid-app",
             Error::NotStarted(failure) => word(&failure.code, FailureCode::as_str),
             Error::GroupClosed { .. } => "group-closed",
-            Error::NotInitialised => "no-keeper",
+            Error::NoKeeper => "no-keeper",
             Error::Io { .. } | Error::File { .. } => "io",
             Error::Secret { .. } => "secret-unreadable",
             Error::Refused(refusal) => word(&refusal.code, fullstop_protocol::RefusalCode::as_str),

@@ -5,43 +5,56 @@ use crate::line::Line;
 use crate::readable::readable;
 use crate::stop::Silence;
 use crate::unanswered::Unanswered;
-use fullstop_cage::linux::{Mask, PinnedProcess};
-use fullstop_keeper::{commission, name};
+use fullstop_cage::linux::{Mask, PinnedProcess, is_privileged};
+use fullstop_keeper::{entry, name};
 use fullstop_protocol::{Start, wipe};
 use fullstop_store::Tag;
+use rustix::fs::{Access, access};
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::time::sleep;
 
-static INITIALISED: AtomicBool = AtomicBool::new(false);
+/// The executable that is a keeper wherever it is installed.
+const INSTALLED: &str = "fullstop";
 
-/// To be called first in `main`, while there is one thread: this program may have
-/// been started anew as the keeper of a run, and then this does not return.
+/// Does nothing, and need not be called: a program that links this library becomes the keeper
+/// of its runs before its `main`.
 ///
-/// ```no_run
+/// A program that was started as a keeper and has not become one becomes it here, if this is
+/// called while there is one thread. With more threads the process says so and ends with
+/// status 125.
+///
+/// ```
 /// fullstop::init();
-/// // … the program as it was.
 /// ```
 pub fn init() {
-    if std::env::args_os().next().is_some_and(|name| name == name::GUARD) {
-        commission::carry_out();
-    }
-    INITIALISED.store(true, Relaxed);
+    entry::become_keeper_if_asked();
 }
 
-/// This program, if it knows how to be a keeper.
-pub(crate) fn own_executable() -> Result<PathBuf> {
-    if !INITIALISED.load(Relaxed) {
-        return Err(Error::NotInitialised);
+/// Which executable keeps runs, where none was named: this program, or an installed `fullstop`.
+///
+/// Looks for files: not to be called in a poll.
+pub(crate) fn default_keeper() -> Result<PathBuf> {
+    if entry::is_armed() {
+        // Not its path: that may have been replaced since.
+        return Ok(PathBuf::from("/proc/self/exe"));
     }
-    // Not its path: that may have been replaced since.
-    Ok(PathBuf::from("/proc/self/exe"))
+    // Whoever has called a setuid program has chosen its PATH.
+    let path = if is_privileged() { None } else { std::env::var_os("PATH") };
+    path.and_then(|path| installed(&path)).ok_or(Error::NoKeeper)
+}
+
+/// The first that PATH names. What it names relative to the working directory may be anybody's.
+fn installed(path: &OsStr) -> Option<PathBuf> {
+    let places = std::env::split_paths(path).filter(|place| place.is_absolute());
+    let mut files = places.map(|place| place.join(INSTALLED));
+    files.find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
 }
 
 /// A process of the keeper executable that waits to be told what to run.
@@ -120,5 +133,32 @@ async fn exit(child: &mut Child) {
     }
     while matches!(child.try_wait(), Ok(None)) {
         sleep(LOOK_EVERY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn an_installed_keeper_is_an_executable_in_a_place_that_does_not_move() {
+        let dir = std::env::temp_dir().join(format!("fullstop-installed-{}", std::process::id()));
+        let [plain, good] = ["plain", "good"].map(|name| dir.join(name));
+        for (place, mode) in [(&plain, 0o644), (&good, 0o755)] {
+            fs::create_dir_all(place).expect("a directory");
+            fs::write(place.join(INSTALLED), "").expect("a file");
+            let permissions = Permissions::from_mode(mode);
+            fs::set_permissions(place.join(INSTALLED), permissions).expect("permissions");
+        }
+        let find = |places: &[&Path]| installed(&std::env::join_paths(places).expect("a PATH"));
+        assert_eq!(find(&[&dir, &plain, &good]), Some(good.join(INSTALLED)));
+        assert_eq!(find(&[&dir, &plain]), None);
+        let here = std::env::current_dir().expect("a directory");
+        let up = "../".repeat(here.components().count());
+        let moves = Path::new(&up).join(good.strip_prefix("/").expect("it is absolute"));
+        assert!(moves.join(INSTALLED).is_file() && find(&[&moves]).is_none());
+        fs::remove_dir_all(&dir).expect("removed");
     }
 }

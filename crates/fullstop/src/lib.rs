@@ -3,8 +3,6 @@
 //!
 //! ```no_run
 //! # async fn example() -> fullstop::Result<()> {
-//! fullstop::init(); // first in main: this program may be started anew as a keeper
-//!
 //! let run = fullstop::Command::new("claude").name("research").spawn().await?;
 //! let report = run.stop().await?;
 //! println!("{}, proof: {:?}", report.state.word(), report.proof);
@@ -12,9 +10,15 @@
 //! # }
 //! ```
 //!
+//! A run is kept by a process of its own. A program that links this library becomes that process
+//! before its `main`, when it is started anew for it; nothing has to be called. Where this cannot
+//! be, as in a library that Python has loaded, an installed `fullstop` is used, or the
+//! [executable that is named](Runs::with_keeper).
+//!
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
 
+mod adopt;
 mod any_of;
 pub mod attach;
 mod background;
@@ -28,6 +32,7 @@ mod foreground;
 mod group;
 mod helpers;
 mod host;
+mod hosts;
 mod input;
 mod keys;
 mod leftover;
@@ -73,14 +78,15 @@ pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
 pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
 pub use fullstop_keeper::{Ending, Loudness, Sink};
 pub use fullstop_protocol::{
-    Ancestry, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host, HostPolicy,
-    KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report, RunState,
-    SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
+    Ancestry, AppNameError, Asker, CapturedStream, Claim, Drain, Event, EventKind, Fit, Host,
+    HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal, RefusalCode, Report,
+    RunState, SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text, Timestamp, TrackedMember,
     Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
 pub use group::{Group, GroupReport};
 pub use host::init;
+pub use hosts::{AppRun, HostedBy};
 pub use input::Input;
 pub use keys::{InvalidKey, Key};
 pub use logs::{FollowedLogs, LogCursor, LogEntry, Logs};

@@ -96,6 +96,13 @@ impl Line {
         }
     }
 
+    /// The next request, as it is written, without asking it.
+    pub fn next_request(&self, generation: Option<u32>, kind: RequestKind) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        add_line(&mut text, &Request { id: self.asked + 1, generation, by: None, kind })?;
+        Ok(text)
+    }
+
     pub async fn write(&mut self, text: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(text).await
     }

@@ -49,7 +49,7 @@ impl Needs {
         };
         Ok(Needs {
             asked,
-            start: Start { spec, launch },
+            start: Start::new(spec, launch),
             room: runs.store().reserve(run.id())?,
             recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()), mask)?,
         })

@@ -57,6 +57,11 @@ impl Run {
         Run { runs, id, generation: Some(generation), line: Some(Arc::new(line)) }
     }
 
+    /// The same run, with the line that makes it ours.
+    pub(crate) fn with_line(&self, line: UnixStream) -> Run {
+        Run { line: Some(Arc::new(line)), ..self.clone() }
+    }
+
     pub fn id(&self) -> &Id {
         &self.id
     }

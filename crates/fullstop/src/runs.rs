@@ -3,12 +3,12 @@
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::host::own_executable;
+use crate::host::default_keeper;
 use crate::run::Run;
 use crate::status::{Status, Usage};
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Elsewhere, Mode, Swept};
-use fullstop_protocol::{Event, Whereabouts};
+use fullstop_protocol::{Event, Host, Whereabouts};
 use fullstop_store::{GroupName, Standing, Store, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -31,33 +31,48 @@ use std::time::Duration;
 pub struct Runs {
     store: Arc<Store>,
     keeper: Option<PathBuf>,
+    app: Option<String>,
 }
 
 impl Runs {
     /// Where they usually are: $FULLSTOP_DIR, or below $XDG_STATE_HOME.
     pub fn open() -> Result<Runs> {
-        Ok(Runs::of(Store::open()?))
+        Ok(Runs::in_store(Store::open()?))
     }
 
     /// In this directory, which is made if need be.
     pub fn at(path: &Path) -> Result<Runs> {
-        Ok(Runs::of(Store::at(path)?))
+        Ok(Runs::in_store(Store::at(path)?))
     }
 
-    fn of(store: Store) -> Runs {
-        Runs { store: Arc::new(store), keeper: None }
+    fn in_store(store: Store) -> Runs {
+        Runs { store: Arc::new(store), keeper: None, app: None }
     }
 
     /// The executable to be the keeper of runs that are begun here: a `fullstop`
-    /// binary, or any program that calls [`crate::init`].
+    /// binary, or any program that links this library.
     #[must_use]
     pub fn with_keeper(mut self, executable: &Path) -> Runs {
         self.keeper = Some(executable.to_owned());
         self
     }
 
+    /// Runs that are begun or adopted here carry the name of this application, by which
+    /// [`Runs::of`] finds them again: letters, digits, `.`, `_`, `-` and `/`.
+    pub fn with_app(mut self, name: impl Into<String>) -> Result<Runs> {
+        let name = name.into();
+        Host::check_app(&name)?;
+        self.app = Some(name);
+        Ok(self)
+    }
+
+    /// The application whose name they carry.
+    pub fn app(&self) -> Option<&str> {
+        self.app.as_deref()
+    }
+
     pub(crate) fn keeper(&self) -> Result<PathBuf> {
-        self.keeper.clone().map_or_else(own_executable, Ok)
+        self.keeper.clone().map_or_else(default_keeper, Ok)
     }
 
     /// A command whose run is written down here.

@@ -2,7 +2,7 @@
 
 use fullstop_cage::linux::{Process as Seen, below, inside};
 use fullstop_core::id::Id;
-use fullstop_protocol::{Labels, Record, Report, RunState, Timestamp, Whereabouts};
+use fullstop_protocol::{Host, Labels, Record, Report, RunState, Timestamp, Whereabouts};
 use fullstop_store::format::SpecFile;
 use fullstop_store::{Standing, Store, StoreError, world};
 use serde::Serialize;
@@ -33,6 +33,9 @@ pub struct Status {
     pub group: Option<String>,
     #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+    /// The program that it belongs to, and what that calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
     pub generation: u32,
     /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
     /// after it, `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
@@ -175,6 +178,7 @@ fn from_record(record: Record, standing: Standing) -> Status {
         name: record.name,
         group: record.group,
         labels: record.labels,
+        host: record.host,
         generation: record.generation,
         command: record.command,
         started_at: record.started_at,
@@ -193,6 +197,7 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
         name: None,
         group: None,
         labels: Labels::default(),
+        host: None,
         generation: 0,
         state: String::new(),
         reason: None,

@@ -14,8 +14,8 @@ const MOST_POLLS: u32 = 7;
 /// Longer than anything that is meant to happen at once takes on a busy machine.
 const SOON: Duration = Duration::from_mins(1);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    fullstop::init();
+#[test]
+fn a_start_that_is_dropped_leaves_nothing_unknown() -> Result<(), Box<dyn Error>> {
     let dir = std::env::temp_dir().join(format!("fullstop-dropped-{}", std::process::id()));
     let runs = Runs::at(&dir)?;
     // By its argument the leader is known in `/proc`.
@@ -35,7 +35,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::thread::yield_now();
     }
     std::fs::remove_dir_all(&dir)?;
-    println!("test a_start_that_is_dropped_leaves_nothing_unknown ... ok");
     Ok(())
 }
 

@@ -12,8 +12,8 @@ const SECRET: &str = "a-value-of-the-caller";
 /// Longer than anything that is meant to happen at once takes on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    fullstop::init();
+#[test]
+fn guard_and_keeper_go_by_their_names() -> Result<(), Box<dyn Error>> {
     let dir = std::env::temp_dir().join(format!("fullstop-embedded-{}", std::process::id()));
     fs::create_dir(&dir)?;
     // Guard and keeper leave this directory, and find the runs nevertheless.
@@ -31,7 +31,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         checked?;
     }
     fs::remove_dir_all(&dir)?;
-    println!("test guard_and_keeper_go_by_their_names ... ok");
     Ok(())
 }
 

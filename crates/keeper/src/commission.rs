@@ -31,23 +31,37 @@ use std::path::Path;
 pub fn carry_out() -> ! {
     // It was executed by another name (`/proc/self/exe`), under which `ps` would show it.
     set_process_name(name::GUARD);
-    let host = match std::io::stdin().as_fd().try_clone_to_owned() {
-        Ok(host) => UnixStream::from(host),
-        Err(_) => leave(FAILED.into()),
-    };
-    null_over(&[0]);
-    let tell = |failure: Failure| {
-        let kind = ReplyKind::Failed(failure);
-        let line = serde_json::to_vec(&Reply { id: 0, kind }).unwrap_or_default();
-        let _ = (&host).write_all(&[line.as_slice(), b"\n"].concat());
-    };
+    let host = take_line();
     match read(&host).and_then(|start| begin(&host, start).map_err(failed)) {
         Ok(()) => leave(0),
-        Err(failure) => {
-            tell(failure);
-            leave(FAILED.into())
-        }
+        Err(failure) => fail(&host, failure),
     }
+}
+
+/// Refuses a commission, to the host and on stderr, since this process has threads. Never
+/// returns: its program must not run again in the place of a keeper.
+pub fn refuse_with_threads() -> ! {
+    let why = "a process that has threads cannot become the keeper of a run; an installed fullstop \
+               can be named as the keeper";
+    let _ = writeln!(std::io::stderr(), "fullstop: {why}");
+    let host = take_line();
+    // What it wants is heard, so that it hears why not.
+    let _ = read(&host);
+    fail(&host, Failure::with_code(FailureCode::NoKeeper, why))
+}
+
+/// The line to the host, which is stdin.
+fn take_line() -> UnixStream {
+    let Ok(host) = std::io::stdin().as_fd().try_clone_to_owned() else { leave(FAILED.into()) };
+    null_over(&[0]);
+    UnixStream::from(host)
+}
+
+fn fail(mut host: &UnixStream, failure: Failure) -> ! {
+    let kind = ReplyKind::Failed(failure);
+    let line = serde_json::to_vec(&Reply { id: 0, kind }).unwrap_or_default();
+    let _ = host.write_all(&[line.as_slice(), b"\n"].concat());
+    leave(FAILED.into())
 }
 
 fn failed(why: String) -> Failure {
@@ -136,7 +150,7 @@ fn kept_descriptors(spec: &Spec) -> Vec<RawFd> {
 }
 
 #[inline(never)]
-fn assignment(Start { spec, launch }: Start) -> Result<Box<Assignment>, String> {
+fn assignment(Start { spec, launch, .. }: Start) -> Result<Box<Assignment>, String> {
     let open = |path: &Text| {
         let path = Path::new(&path.0);
         let why = |error| format!("cannot write the report {}: {}", path.display(), plain(&error));

@@ -5,7 +5,7 @@
 
 use crate::backlog::{Backlog, Gone};
 use crate::engine::timespec;
-use fullstop_cage::linux::{Peer, now, peer};
+use fullstop_cage::linux::{Peer, PeerProcess, now, peer, peer_process};
 use fullstop_core::words::Moment;
 use fullstop_protocol::{
     Hello, PROTOCOL_VERSION, Refusal, RefusalCode, Reply, ReplyKind, Request, RequestKind,
@@ -41,6 +41,7 @@ pub struct Control {
 }
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Client {
     stream: OwnedFd,
     peer: Option<Peer>,
@@ -57,6 +58,8 @@ struct Client {
     /// It was answered.
     told: bool,
     role: Role,
+    /// It asked for the run, and is to be told that this is born, or is not to be.
+    awaits_birth: bool,
     /// The request by which it asked for samples.
     subscription: Option<u64>,
     awaited_room: Option<AwaitedRoom>,
@@ -72,10 +75,10 @@ struct AwaitedRoom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
-    /// Whoever asked for the run, and is to be told that it is born, or is not to be.
-    Host {
-        awaits_birth: bool,
-    },
+    /// It is to become the host, once it has said something more.
+    Adopter,
+    /// Whoever the run belongs to.
+    Host,
 }
 
 /// How far a client has come.
@@ -114,7 +117,13 @@ impl Control {
 
     pub fn host(&mut self, stream: OwnedFd) {
         let _ = rustix::io::ioctl_fionbio(&stream, true);
-        self.clients.push(Client::new(stream, Role::Host { awaits_birth: true }));
+        let host = Client::new(stream, Role::Host);
+        self.clients.push(Client { awaits_birth: true, ..host });
+    }
+
+    /// Who was at the other end of the host's line when that was made.
+    pub fn host_peer(&self) -> Option<Peer> {
+        self.clients.iter().find(|client| client.is_host())?.peer
     }
 
     pub fn descriptors(&self) -> Vec<RawFd> {
@@ -176,8 +185,7 @@ impl Control {
                 }
             }
         }
-        let host_left = self.clients.iter().any(|client| client.is_host() && client.has_left());
-        (orders, host_left)
+        (orders, self.host_has_left())
     }
 
     /// Forgets who has left; the requests of this turn must have been answered.
@@ -304,12 +312,57 @@ impl Control {
     /// Tells the host that the run is born, or is not to be.
     pub fn tell_host(&mut self, kind: &ReplyKind) {
         for client in &mut self.clients {
-            if client.role == (Role::Host { awaits_birth: true }) {
-                client.role = Role::Host { awaits_birth: false };
+            if std::mem::take(&mut client.awaits_birth) {
                 client.told = true;
                 client.say(&Reply { id: 0, kind: kind.clone() });
             }
         }
+    }
+
+    /// Who has made this connection.
+    pub fn process(&self, of: usize) -> Option<PeerProcess> {
+        peer_process(&self.clients.get(of)?.stream)
+    }
+
+    /// This client is to become the host. It is not yet: see [`Control::make_host`].
+    pub fn await_adopter(&mut self, from: usize) {
+        if let Some(client) = self.clients.get_mut(from) {
+            client.role = Role::Adopter;
+        }
+    }
+
+    pub fn is_host(&self, from: usize) -> bool {
+        self.clients.get(from).is_some_and(Client::is_host)
+    }
+
+    pub fn is_adopter(&self, from: usize) -> bool {
+        self.clients.get(from).is_some_and(|client| client.role == Role::Adopter)
+    }
+
+    /// Whether one that was to become the host has left before it was, and has said nothing
+    /// that is still to be heard.
+    pub fn adopter_has_left(&self) -> bool {
+        let is_silent = |client: &Client| client.has_left() && !client.unread.contains(&b'\n');
+        self.clients.iter().any(|client| client.role == Role::Adopter && is_silent(client))
+    }
+
+    /// Nobody is to become the host any more.
+    pub fn refuse_adopter(&mut self) {
+        for client in self.clients.iter_mut().filter(|client| client.role == Role::Adopter) {
+            client.role = Role::Client;
+        }
+    }
+
+    /// Who was to become the host is the host, and no other line tells of its end.
+    pub fn make_host(&mut self, from: usize) {
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            client.role = if at == from { Role::Host } else { Role::Client };
+        }
+    }
+
+    /// Whether the host's line has come to its end.
+    pub fn host_has_left(&self) -> bool {
+        self.clients.iter().any(|client| client.is_host() && client.has_left())
     }
 
     /// Waits a little for those who read: what was said last matters most.
@@ -350,6 +403,7 @@ impl Client {
             behind_since: None,
             told: false,
             role,
+            awaits_birth: false,
             subscription: None,
             awaited_room: None,
         }
@@ -360,7 +414,7 @@ impl Client {
     }
 
     fn is_host(&self) -> bool {
-        self.role != Role::Client
+        self.role == Role::Host
     }
 
     /// The request that this line is, or why it is none, with its id. A hello is answered here.
@@ -411,7 +465,7 @@ impl Client {
         let had_time = self.told || self.has_left() || now.since(self.since) > TIME_TO_ASK;
         let reads = self.behind_since.is_none_or(|since| now.since(since) < TIME_TO_READ);
         let is_owed = !self.unsent.is_empty() && reads;
-        !self.is_host() && had_time && !self.unread.contains(&b'\n') && !is_owed
+        self.role == Role::Client && had_time && !self.unread.contains(&b'\n') && !is_owed
     }
 
     fn has_left(&self) -> bool {

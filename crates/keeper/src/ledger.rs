@@ -14,7 +14,8 @@ use fullstop_core::identity::Identity;
 use fullstop_core::machine::State;
 use fullstop_core::words::{Moment, Reason, Stream};
 use fullstop_protocol::{
-    Ancestry, Asker, Event, EventKind, Placement, Record, Report, RunState, StepRecord, Timestamp,
+    Ancestry, Asker, Event, EventKind, Host, Placement, Record, Report, RunState, StepRecord,
+    Timestamp,
 };
 use fullstop_store::format::{Format as _, SpecFile};
 use fullstop_store::{Log, MemberFile, Result, RunDir, Store, StoreError, world};
@@ -249,6 +250,11 @@ impl Ledger {
 
     pub fn asker(&self) -> Option<&Asker> {
         self.record.asked.as_ref()
+    }
+
+    /// Who the run belongs to from now on. It is written with what is written next.
+    pub fn know_host(&mut self, host: Option<&Host>) {
+        self.record.host = host.cloned();
     }
 
     pub fn steps(&mut self, steps: &[StepRecord], state: &State) {

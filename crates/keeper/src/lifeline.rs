@@ -6,7 +6,7 @@ use fullstop_core::cage::{CageKind, Member};
 use fullstop_core::machine::{Ask, State};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Stream;
-use fullstop_protocol::{Asker, CapturedStream, KernelAnswers, StepRecord};
+use fullstop_protocol::{Asker, CapturedStream, Host, KernelAnswers, StepRecord};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
@@ -47,6 +47,8 @@ pub enum ToGuard {
     LeaderStopped(Signal),
     /// That stream has come to its end, or nobody wants it.
     StreamOver(Stream),
+    /// Who the run belongs to from now on.
+    Hosted(Option<Host>),
     /// An owner of the output cannot be written. Said when that is found, and again once
     /// it is known how much was not shown.
     Unshown(Vec<CapturedStream>),

@@ -132,7 +132,7 @@ def start(*words):
     line, theirs = socket.socketpair()
     with subprocess.Popen(["fullstop-guard"], executable=FULLSTOP, stdin=theirs):
         theirs.close()
-        line.sendall(json.dumps({"spec": spec, "launch": launch}).encode() + b"\n")
+        line.sendall(json.dumps({"protocol": 2, "spec": spec, "launch": launch}).encode() + b"\n")
         answer = json.loads(line.makefile().readline() or '{"type": "nothing"}')
     print(answer["run"] if answer["type"] == "accepted" else answer)
     return answer.get("status")

@@ -2,7 +2,9 @@
 
 use crate::asker::Asker;
 use crate::claim::Claim;
+use crate::launch::Host;
 use crate::report::Report;
+use crate::spec::HostPolicy;
 use crate::state::RunState;
 use crate::timestamp::Timestamp;
 use crate::word::Word;
@@ -77,6 +79,11 @@ pub enum EventKind {
         restored: Vec<String>,
         /// What cannot be had back: `events`, and the streams whose log was removed.
         lost: Vec<String>,
+    },
+    /// It has another host, whose death means this.
+    Adopted {
+        host: Host,
+        on_host_exit: HostPolicy,
     },
     Stuck {
         survivors: usize,

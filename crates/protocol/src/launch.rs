@@ -1,11 +1,13 @@
 //! The launch: what holds for one start of a run only.
 
+use crate::request::PROTOCOL_VERSION;
 use crate::sealed::Sealed;
 use crate::spec::{Spec, SpecError, read_strictly};
 use crate::text::Text;
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// What holds for one start only. A restart has another launch for the same [`Spec`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +55,30 @@ pub struct Host {
     pub process: Identity,
 }
 
+impl Host {
+    /// Whether this can be the name of an application: a word that is typed and shown.
+    pub fn check_app(name: &str) -> Result<(), AppNameError> {
+        const LONGEST: usize = 256;
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte);
+        let is_word = !name.is_empty() && name.len() <= LONGEST && name.bytes().all(letter);
+        if is_word { Ok(()) } else { Err(AppNameError(name.to_owned())) }
+    }
+}
+
+/// Why this is no name of an application.
+///
+/// ```
+/// use fullstop_protocol::Host;
+///
+/// assert!(Host::check_app("my-app").is_ok());
+/// assert!(Host::check_app("my app").unwrap_err().to_string().starts_with("\"my app\" is no name"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0:?} is no name of an application: letters, digits, '.', '_', '-' and '/', up to 256 of them"
+)]
+pub struct AppNameError(pub String);
+
 /// Where a run stands to its caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -79,19 +105,48 @@ pub struct GroupGenerations(pub Vec<String>);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Start {
+    /// The version of the wire that the host speaks. The keeper may be an executable of
+    /// another version.
+    #[serde(default = "protocol")]
+    pub protocol: u32,
     pub spec: Spec,
     pub launch: Launch,
 }
 
+/// That of a host which does not tell: the first that had a start like this.
+fn protocol() -> u32 {
+    2
+}
+
 impl Start {
+    /// A start by the wire of this version.
+    pub fn new(spec: Spec, launch: Launch) -> Start {
+        Start { protocol: PROTOCOL_VERSION, spec, launch }
+    }
+
     /// Reads a start; in its spec no unknown field is allowed, as in [`Spec::from_json`].
     pub fn from_json(json: &[u8]) -> Result<Start, SpecError> {
-        read_strictly(json, "spec.")
+        /// What stands in the start of any version.
+        #[derive(Deserialize)]
+        struct Version {
+            #[serde(default = "protocol")]
+            protocol: u32,
+        }
+        match serde_json::from_slice(json) {
+            Ok(Version { protocol }) if protocol != PROTOCOL_VERSION => {
+                Err(SpecError::UnsupportedProtocol { theirs: protocol })
+            }
+            _ => read_strictly(json, "spec."),
+        }
     }
 
     /// Whether this can be started, by this version, as it was meant.
     pub fn check(&self) -> Result<(), SpecError> {
         self.spec.check()?;
+        let app = self.launch.host.as_ref().and_then(|host| host.app.as_deref());
+        if let Err(error) = app.map_or(Ok(()), Host::check_app) {
+            return Err(SpecError::Field { field: "host", why: error.to_string() });
+        }
         let (named, given) = (self.spec.secrets.len(), self.launch.secrets.len());
         if named == given {
             return Ok(());

@@ -39,7 +39,7 @@ pub use claim::{Claim, KernelAnswers};
 pub use event::{Event, EventKind};
 pub use frame::{Frame, Frames, InvalidFrame};
 pub use labels::{LabelError, Labels};
-pub use launch::{GroupGenerations, Host, Launch, Placement, Start};
+pub use launch::{AppNameError, GroupGenerations, Host, Launch, Placement, Start};
 pub use record::{Ancestry, RECORD_VERSION, Record};
 pub use reply::{Census, Death, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind};
 pub use report::{CapturedStream, REPORT_VERSION, Report, StepRecord};

@@ -130,6 +130,10 @@ pub enum FailureCode {
     /// The spec asks for what this version does not know, or cannot do yet.
     Unsupported,
     InvalidSpec,
+    /// The keeper's executable is of another version than the host.
+    UnsupportedProtocol,
+    /// The process that was to be the keeper cannot be one: it has threads.
+    NoKeeper,
     /// There is no such program.
     NotFound,
     /// There is, and it cannot be executed.
@@ -146,6 +150,8 @@ impl FailureCode {
         match self {
             FailureCode::Unsupported => "unsupported",
             FailureCode::InvalidSpec => "invalid-spec",
+            FailureCode::UnsupportedProtocol => "unsupported-protocol",
+            FailureCode::NoKeeper => "no-keeper",
             FailureCode::NotFound => "not-found",
             FailureCode::NotExecutable => "not-executable",
             FailureCode::GroupClosed => "group-closed",
@@ -216,6 +222,12 @@ pub enum RefusalCode {
     Superseded,
     /// Only the host may ask for this.
     NotHost,
+    /// It cannot be adopted: its host lives, or it cannot be told that it does not.
+    HasHost,
+    /// It cannot be adopted: it is over, or is being stopped.
+    Ending,
+    /// The process at the other end cannot be seen from where the keeper is, and so is no host.
+    UnseenPeer,
     NoTerminal,
     TooManyWindows,
     /// The run's stdin is not the keeper's to write.
@@ -235,6 +247,9 @@ impl RefusalCode {
             RefusalCode::InvalidRequest => "invalid-request",
             RefusalCode::Superseded => "superseded",
             RefusalCode::NotHost => "not-host",
+            RefusalCode::HasHost => "has-host",
+            RefusalCode::Ending => "ending",
+            RefusalCode::UnseenPeer => "unseen-peer",
             RefusalCode::NoTerminal => "no-terminal",
             RefusalCode::TooManyWindows => "too-many-windows",
             RefusalCode::NoStdin => "no-stdin",

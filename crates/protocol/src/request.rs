@@ -1,5 +1,6 @@
 //! What is said to a keeper: one JSON object a line.
 
+use crate::spec::HostPolicy;
 use crate::streams::Size;
 use crate::text::Text;
 use fullstop_core::signal::Signal;
@@ -143,6 +144,16 @@ pub enum RequestKind {
     },
     /// The host may leave, and the run stays. Only the host may say so.
     Stay,
+    /// The process at the other end becomes the host of a run whose own host is gone, and this
+    /// connection its line. It holds from the next request on this connection on: if the
+    /// connection ends before, the run stays as it was.
+    Adopt {
+        /// What the program calls itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        app: Option<String>,
+        /// What the death of this host means, whatever the spec says of the first one.
+        on_host_exit: HostPolicy,
+    },
     /// Who is alive in it now.
     Census,
     /// The same, and what it uses, now and once a second from now on. Another subscription on
@@ -152,7 +163,7 @@ pub enum RequestKind {
 
 impl RequestKind {
     /// The types of all requests, as they are written.
-    pub const TYPES: [&str; 11] = [
+    pub const TYPES: [&str; 12] = [
         "stop",
         "kill",
         "signal",
@@ -162,6 +173,7 @@ impl RequestKind {
         "resize",
         "attach",
         "stay",
+        "adopt",
         "census",
         "subscribe",
     ];

@@ -8,6 +8,7 @@ pub use later::{IfBusy, Key, Limits, Resource, User};
 use crate::labels::Labels;
 use crate::milliseconds;
 use crate::reply::FailureCode;
+use crate::request::PROTOCOL_VERSION;
 use crate::streams::{Drain, Output, Stdin};
 use crate::text::Text;
 use crate::variables;
@@ -179,6 +180,12 @@ pub enum SpecError {
     Field { field: &'static str, why: String },
     #[error("no spec: {why}")]
     Invalid { why: String },
+    /// A start in another version of the wire than ours.
+    #[error(
+        "this fullstop starts runs by version {PROTOCOL_VERSION} of the protocol, and was asked by \
+         version {theirs}"
+    )]
+    UnsupportedProtocol { theirs: u32 },
 }
 
 impl SpecError {
@@ -187,6 +194,7 @@ impl SpecError {
         match self {
             SpecError::Unsupported { .. } => FailureCode::Unsupported,
             SpecError::Field { .. } | SpecError::Invalid { .. } => FailureCode::InvalidSpec,
+            SpecError::UnsupportedProtocol { .. } => FailureCode::UnsupportedProtocol,
         }
     }
 }

@@ -10,6 +10,7 @@ mod growth;
 mod idle;
 mod library;
 mod watched;
+mod windows;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub fn play(job: &Path) -> Outcome<()> {
         Scenario::Growth => growth::play(&job)?,
         Scenario::Followers => followers::play(&job)?,
         Scenario::Watched => watched::play(&job)?,
+        Scenario::Windows => windows::play(&job)?,
     };
     std::fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     Ok(())

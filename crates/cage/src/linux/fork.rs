@@ -1,8 +1,8 @@
 //! Making processes: copies with an exit signal of our choice, and children that
 //! share our memory until they execute something; either may be born into a cgroup.
 
+use super::before_main::has_threads;
 use super::pinned_process::PinnedProcess;
-use super::procfs::counted_threads;
 use super::syscall::{Entry, clone_onto};
 use fullstop_core::signal::Signal;
 use std::ffi::c_void;
@@ -30,11 +30,11 @@ pub fn fork(exit_signal: Signal) -> io::Result<Fork> {
 }
 
 fn refuse_threads() -> io::Result<()> {
-    match counted_threads("/proc/self") {
-        Some(2..) => Err(io::Error::other("a process with threads must not fork")),
-        // Without /proc there is nobody to ask; fullstop itself starts no thread.
-        _ => Ok(()),
+    // Where nobody can tell: fullstop itself starts no thread.
+    if has_threads() {
+        return Err(io::Error::other("a process with threads must not fork"));
     }
+    Ok(())
 }
 
 /// # Safety

@@ -1,5 +1,6 @@
 //! Linux: a subreaper always, a cgroup where one can be had, pidfds for signals.
 
+mod before_main;
 mod birth;
 mod cage;
 mod cgroup;
@@ -21,6 +22,7 @@ mod origin;
 mod own_time;
 mod peer;
 mod pinned_process;
+mod presence;
 pub mod probe;
 mod procfs;
 mod program;
@@ -35,6 +37,7 @@ mod title;
 mod view;
 mod wait;
 
+pub use before_main::{BeforeMain, has_threads, is_executed_as, is_privileged, is_socket};
 pub use cage::{Blueprint, LinuxCage};
 pub use clock::now;
 pub use descriptors::{
@@ -51,6 +54,7 @@ pub use origin::Origin;
 pub use own_time::OwnTime;
 pub use peer::{Peer, peer};
 pub use pinned_process::{PinnedProcess, watch_parent, watch_process};
+pub use presence::{PeerProcess, Presence, peer_process, presence};
 pub use procfs::{is_usable as is_proc_usable, name as process_name};
 pub use program::{candidates, check_program};
 pub use scheduling::ask_for_short_turns;

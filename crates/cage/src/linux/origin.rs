@@ -12,8 +12,10 @@ static IGNORED: AtomicU64 = AtomicU64::new(0);
 static PARENT: AtomicI32 = AtomicI32::new(0);
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
+// The number puts it before the constructors without one, among them the one in which an
+// embedding program becomes a keeper.
 #[used]
-#[unsafe(link_section = ".init_array")]
+#[unsafe(link_section = ".init_array.00101")]
 static CONSTRUCTOR: extern "C" fn(c_int, *const *mut c_char, *const *mut c_char) = remember;
 
 /// glibc hands its constructors what `main` gets.

@@ -262,7 +262,7 @@ pub fn inode(pid: i32) -> Option<u64> {
     inode_of(fd.as_fd())
 }
 
-fn inode_of(pidfd: BorrowedFd<'_>) -> Option<u64> {
+pub(super) fn inode_of(pidfd: BorrowedFd<'_>) -> Option<u64> {
     const PIDFS_MAGIC: u64 = 0x5049_4446;
     /// A kernel has it for every pidfd, or for none.
     static ON_PIDFS: OnceLock<bool> = OnceLock::new();

@@ -18,7 +18,7 @@ use std::time::Duration;
 pub enum Call {
     Run(Box<RunOptions>),
     Start(Box<StartOptions>),
-    Restart { ids: Vec<String>, json: bool },
+    Restart { which: Which, json: bool },
     Ps(PsOptions),
     Tree { id: String, json: bool },
     Show { id: String, json: bool },
@@ -28,7 +28,7 @@ pub enum Call {
     Wait(WaitOptions),
     Stop(StopOptions),
     Kill(StopOptions),
-    Signal { signal: Signal, ids: Vec<String>, json: bool },
+    Signal { signal: Signal, which: Which, json: bool },
     Send(SendOptions),
     CloseStdin { id: String, json: bool },
     Group(GroupCall),
@@ -181,7 +181,7 @@ pub struct EventsOptions {
 
 #[derive(Debug, Default)]
 pub struct WaitOptions {
-    pub ids: Vec<String>,
+    pub which: Which,
     pub timeout: Option<Duration>,
     pub json: bool,
 }
@@ -200,6 +200,12 @@ pub enum Which {
     All,
     Group(String),
     Labels(Labels),
+}
+
+impl Default for Which {
+    fn default() -> Which {
+        Which::Ids(Vec::new())
+    }
 }
 
 #[derive(Debug)]

@@ -104,6 +104,12 @@ impl<'p> Words<'p> {
         wrong(format!("{why} (see {} --help)", self.command.title()))
     }
 
+    /// For runs that are meant by their ids or by their labels, and not by both.
+    pub fn nothing_chosen(&self) -> Early {
+        let title = self.command.title();
+        Early::Wrong(UsageError(format!("which run? give its id, or --label (see {title} --help)")))
+    }
+
     /// For an option that the table has and the reader has not.
     pub fn unknown<T>(&self, option: &Opt) -> Read<T> {
         self.fail(&format!("invalid option '--{}'", option.long))

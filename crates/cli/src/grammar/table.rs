@@ -34,6 +34,10 @@ and says \"stopped\" only when the kernel agrees.",
 
 pub(super) const JSON: Opt = Opt::flag("json", "print JSON, for programs");
 pub(super) const ONLY_JSON: &[Section] = &[Section { heading: "Telling", options: &[JSON] }];
+/// In place of ids.
+const LABEL: Opt =
+    Opt::with("label", "K=V", Kind::Assignment, "every run with this label").repeats();
+const BY_LABEL: Section = Section { heading: "Choosing", options: &[LABEL] };
 const DRY_RUN: Opt = Opt::flag("dry-run", "say what would be done, and do nothing");
 
 /// For `rm` and `prune`, which otherwise remove only runs that have ended.
@@ -55,12 +59,12 @@ pub(super) const ABOUT_IDS: &str =
 static RESTART: Command = Command {
     path: &["restart"],
     does: "stop runs, then start them again as they were",
-    usage: "[options] ID…",
+    usage: "[options] ID…|--label K=V",
     about: "\
 An ID is a run's id, the beginning of one that no other run shares, or a name. What
 has its caller's stdin, stdout or descriptors is not restarted: start it anew.",
-    operands: &[IDS],
-    sections: ONLY_JSON,
+    operands: &[ANY_IDS],
+    sections: &[BY_LABEL, Section { heading: "Telling", options: &[JSON] }],
     ..BARE
 };
 
@@ -145,12 +149,13 @@ static EVENTS: Command = Command {
 static WAIT: Command = Command {
     path: &["wait"],
     does: "wait until runs have ended",
-    usage: "[options] ID…",
+    usage: "[options] ID…|--label K=V",
     about: "\
 Waits for all of them, and tells of each how it ended, in the order given.
 An ID is a run's id, the beginning of one that no other run shares, or a name.",
-    operands: &[IDS],
+    operands: &[ANY_IDS],
     sections: &[
+        BY_LABEL,
         Section {
             heading: "Waiting",
             options: &[Opt::with("timeout", "D", Kind::Duration, "give up after this time")],
@@ -178,14 +183,14 @@ pub(super) const STOP_STATUSES: Option<&Statuses> = Some(&Statuses {
     ],
 });
 
-const STOP_USAGE: &str = "[options] ID…|--all|--group G";
+const STOP_USAGE: &str = "[options] ID…|--all|--group G|--label K=V";
 const STOP_SECTIONS: &[Section] = &[
     Section {
         heading: "Choosing",
         options: &[
             Opt::flag("all", "every run there is"),
             Opt::with("group", "G", Kind::Group, "every run of this group"),
-            Opt::with("label", "K=V", Kind::Assignment, "every run with this label").repeats(),
+            LABEL,
         ],
     },
     Section {
@@ -223,13 +228,13 @@ static KILL: Command = Command {
 static SIGNAL: Command = Command {
     path: &["signal"],
     does: "send a signal to the leader of each run",
-    usage: "[options] SIGNAL ID…",
+    usage: "[options] SIGNAL ID…|--label K=V",
     about: ABOUT_IDS,
     operands: &[
         Operand::new("SIGNAL", Kind::Signal, Count::One, "which signal? give its name"),
-        IDS,
+        ANY_IDS,
     ],
-    sections: ONLY_JSON,
+    sections: &[BY_LABEL, Section { heading: "Telling", options: &[JSON] }],
     ..BARE
 };
 

@@ -127,8 +127,8 @@ impl Asked {
         mask: &Mask,
     ) -> Result<(Runs, Recruit, Start, Option<AskedGroup>)> {
         let Asked { runs, keeper, spec, group, placement } = self;
-        let host =
-            fullstop_cage::linux::identify(own_pid()).map(|process| Host { app: None, process });
+        let app = runs.app().map(str::to_owned);
+        let host = fullstop_cage::linux::identify(own_pid()).map(|process| Host { app, process });
         let launch = Launch {
             host,
             state_dir: Some(Text(runs.path().as_os_str().to_owned())),
@@ -137,7 +137,7 @@ impl Asked {
             ..Launch::new(fresh_id(), placement)
         };
         let recruit = Recruit::spawn(&keeper, &Tag::new(&launch.id, runs.path()), mask)?;
-        Ok((runs, recruit, Start { spec, launch }, group))
+        Ok((runs, recruit, Start::new(spec, launch), group))
     }
 }
 

@@ -137,7 +137,7 @@ impl Command {
     }
 
     /// The executable to be its keeper: a `fullstop` binary, or any program that
-    /// calls [`crate::init`].
+    /// links this library.
     #[must_use]
     pub fn keeper(mut self, executable: impl Into<PathBuf>) -> Command {
         self.keeper = Some(executable.into());

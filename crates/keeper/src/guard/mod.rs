@@ -325,6 +325,10 @@ impl Guard<'_> {
                         capture.drop_stream(stream);
                     }
                 }
+                ToGuard::Hosted(host) => {
+                    let _ = self.ledger.as_mut().map(|ledger| ledger.know_host(host.as_ref()));
+                    self.assigned.launch.host = host;
+                }
                 ToGuard::Unshown(output) => {
                     let _ = self.capture.as_mut().map(|capture| capture.know_refused(&output));
                     self.notes.output = output;

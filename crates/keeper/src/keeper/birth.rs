@@ -111,14 +111,17 @@ fn prepared(inheritance: Box<Inheritance<'_>>) -> Box<Keeper<'_>> {
     let idling = assigned.spec.idle_timeout.map(Idling::new);
     let outlives_host =
         assigned.launch.host.is_none() || assigned.spec.on_host_exit == Some(HostPolicy::Ignore);
+    let is_host_foreign = is_host_foreign(assigned, &control);
     Box::new(Keeper {
         assigned,
         outlives_host,
+        is_host_foreign,
         engine,
         signals,
         lifeline: Some(lifeline),
         bell,
         hosts,
+        adoption: None,
         guard,
         watched,
         pause: Pause::default(),
@@ -136,6 +139,13 @@ fn prepared(inheritance: Box<Inheritance<'_>>) -> Box<Keeper<'_>> {
         early: Vec::new(),
         told: Told::default(),
     })
+}
+
+/// Whether the host that asked for the run has another pid here than it has written down.
+fn is_host_foreign(assigned: &Assignment, control: &Control) -> bool {
+    let seen = control.host_peer().map(|peer| peer.pid);
+    let written = assigned.launch.host.as_ref().map(|host| host.process.pid);
+    written.is_some() && written != seen
 }
 
 /// Opens the run to orders before anybody is born. A run in a group must be found

@@ -20,7 +20,13 @@ impl Keeper<'_> {
     /// Every request is answered before anything is done about it.
     pub(super) fn hear_orders(&mut self) {
         let (orders, host_left) = self.control.service();
+        if !orders.iter().any(|order| self.control.is_adopter(order.from)) {
+            self.forget_adopter_that_left();
+        }
         self.answer(orders);
+        // One that has become the host by these orders may have left already.
+        let host_left = host_left || self.control.host_has_left();
+        self.forget_adopter_that_left();
         self.control.tidy();
         self.engine.act();
         if host_left && !self.outlives_host {
@@ -33,7 +39,8 @@ impl Keeper<'_> {
     }
 
     fn answer(&mut self, orders: Vec<Order>) {
-        for order in orders {
+        for mut order in orders {
+            self.finish_adoption(&mut order);
             let Order { from, id, request, .. } = &order;
             let done = match request {
                 Ok(request) => self.obey(&order, request),
@@ -110,6 +117,9 @@ impl Keeper<'_> {
                 }
                 self.outlives_host = true;
                 self.hosts.clear();
+            }
+            RequestKind::Adopt { app, on_host_exit } => {
+                self.adopt(order, app.as_deref(), *on_host_exit)?;
             }
             RequestKind::Census => return Ok(ReplyKind::Census(self.take_census())),
             RequestKind::Subscribe => {}

@@ -1,6 +1,7 @@
 //! The keeper: makes the cage, starts the leader, keeps the clocks, climbs the
 //! ladder, writes the report.
 
+mod adoption;
 mod birth;
 mod hearing;
 mod output;
@@ -19,6 +20,7 @@ use crate::engine::{BLIND_NAP, Engine, timespec};
 use crate::feed::Feed;
 use crate::ledger::Ledger;
 use crate::lifeline::Lifeline;
+use adoption::Adoption;
 use fullstop_cage::Cage as _;
 use fullstop_cage::linux::{LinuxCage, PinnedProcess, Signals, leave, now};
 use fullstop_cage::os::Bell;
@@ -44,11 +46,16 @@ struct Keeper<'a> {
     assigned: &'a mut Assignment,
     /// The host's death means nothing: so it was asked for, or the host has said since.
     outlives_host: bool,
+    /// The host was written down in another pid namespace than ours: nobody here can tell
+    /// whether it lives.
+    is_host_foreign: bool,
     engine: Engine<LinuxCage>,
     signals: Signals,
     lifeline: Option<Lifeline>,
     bell: Bell,
     hosts: Vec<OwnedFd>,
+    /// Somebody is to become the host.
+    adoption: Option<Adoption>,
     guard: Option<PinnedProcess>,
     watched: bool,
     pause: Pause,

@@ -147,6 +147,14 @@ impl Ledger {
         self.write();
     }
 
+    /// The spec is written anew with another host: where there is no record, it alone tells whose
+    /// run it is.
+    pub fn adopted(&mut self, assigned: &Assignment) {
+        self.know_host(assigned.launch.host.as_ref());
+        self.names.spec_is_stale |= self.run.rewrite_spec(&self.spec_again(assigned)).is_err();
+        self.write();
+    }
+
     /// The spec as it was written, with the lock that there is now.
     fn spec_again(&self, assigned: &Assignment) -> SpecFile {
         let mut file = super::spec_file(assigned, self.record.started_at);

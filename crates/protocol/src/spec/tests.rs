@@ -157,7 +157,7 @@ fn a_start_has_what_is_in_its_secrets() {
     let launch = || Launch::new(Id::new(1_800_000_000_000, 7), Placement::Background);
     let spec = Spec { secrets: full().secrets, ..Spec::new(vec!["true".into()]) };
     let spec = Spec { secrets: vec![SecretFile { fd: None, ..spec.secrets[0].clone() }], ..spec };
-    let start = Start { spec, launch: launch() };
+    let start = Start::new(spec, launch());
     assert!(matches!(start.check(), Err(SpecError::Field { field: "secrets", .. })));
     let secrets = vec![crate::Sealed::new(b"key".to_vec())];
     assert_eq!(Start { launch: Launch { secrets, ..launch() }, ..start }.check(), Ok(()));
@@ -188,11 +188,21 @@ fn what_a_launch_alone_can_give_is_named() {
 #[test]
 fn a_start_is_strict_about_its_spec_alone() {
     let launch = Launch::new(Id::new(1_800_000_000_000, 7), Placement::Background);
-    let start = Start { spec: full(), launch };
+    let start = Start::new(full(), launch);
     let mut value = serde_json::to_value(&start).expect("written");
     value["launch"]["lane"] = json!("night");
     let read = |value: &Value| Start::from_json(value.to_string().as_bytes());
     assert_eq!(read(&value), Ok(start));
     value["spec"]["lane"] = json!("night");
     assert_eq!(read(&value), Err(SpecError::Unsupported { field: "lane".to_owned() }));
+}
+
+#[test]
+fn a_start_in_another_version_of_the_wire_is_refused_whatever_else_it_says() {
+    for protocol in [1, PROTOCOL_VERSION + 1] {
+        let json = json!({"protocol": protocol, "spec": 7}).to_string();
+        let refused = Start::from_json(json.as_bytes()).unwrap_err();
+        assert_eq!(refused, SpecError::UnsupportedProtocol { theirs: protocol });
+        assert_eq!(refused.code(), FailureCode::UnsupportedProtocol);
+    }
 }

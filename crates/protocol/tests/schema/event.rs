@@ -1,11 +1,11 @@
 //! Events: every kind, and one of a later fullstop.
 
 use super::report::later_proof;
-use super::samples::{asker, at, id, later, words, written};
+use super::samples::{asker, at, id, later, process, words, written};
 use super::vector::Vector;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof, Reason, Stream};
-use fullstop_protocol::{Asker, Event, EventKind};
+use fullstop_protocol::{Asker, Event, EventKind, Host, HostPolicy};
 use serde_json::{Value, json};
 
 pub fn events() -> Vec<Vector> {
@@ -34,6 +34,11 @@ pub fn events() -> Vec<Vector> {
             lost: vec!["events".to_owned(), "out".to_owned()],
         },
     );
+    for on_host_exit in [HostPolicy::Stop, HostPolicy::Ignore] {
+        let host = Host { app: Some("my-app".to_owned()), process: process(4711) };
+        let name = format!("adopted: {}", written(&on_host_exit));
+        add(&name, EventKind::Adopted { host, on_host_exit });
+    }
     add("stuck", EventKind::Stuck { survivors: 2 });
     add("released", EventKind::Released { released: 1 });
     for reason in words::<Reason>() {

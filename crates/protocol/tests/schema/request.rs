@@ -3,7 +3,9 @@
 use super::samples::{bytes, words, written};
 use super::vector::Vector;
 use fullstop_core::signal::Signal;
-use fullstop_protocol::{Hello, PROTOCOL_VERSION, Request, RequestKind, Size, StopReason};
+use fullstop_protocol::{
+    Hello, HostPolicy, PROTOCOL_VERSION, Request, RequestKind, Size, StopReason,
+};
 use serde_json::json;
 
 pub fn hellos() -> Vec<Vector> {
@@ -43,6 +45,13 @@ pub fn requests() -> Vec<Vector> {
     let (size, view, sizes) = (Some(SIZE), false, false);
     add("attach as the owner", RequestKind::Attach { size, view, owner: true, sizes });
     add("stay", RequestKind::Stay);
+    for on_host_exit in [HostPolicy::Stop, HostPolicy::Ignore] {
+        let app = Some("my-app".to_owned());
+        let name = format!("adopt: {}", written(&on_host_exit));
+        add(&name, RequestKind::Adopt { app, on_host_exit });
+    }
+    let nameless = RequestKind::Adopt { app: None, on_host_exit: HostPolicy::Stop };
+    add("adopt, without a name", nameless);
     add("census", RequestKind::Census);
     add("subscribe", RequestKind::Subscribe);
 

@@ -88,12 +88,12 @@ pub fn full() -> Spec {
 }
 
 pub fn starts() -> Vec<Vector> {
-    let usual = |placement| Start { spec: usual(), launch: Launch::new(id(), placement) };
+    let usual = |placement| Start::new(usual(), Launch::new(id(), placement));
     let short = json!({
         "spec": {"argv": ["true"]},
         "launch": {"id": id(), "generation": 1, "placement": "background"},
     });
-    let full = Start { spec: full(), launch: full_launch() };
+    let full = Start::new(full(), full_launch());
     let mut vectors = vec![
         Vector::short("minimal", short, &usual(Placement::Background)),
         Vector::new("every field", &full),
