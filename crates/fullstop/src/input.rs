@@ -91,7 +91,6 @@ impl Run {
 /// belong to the write before.
 ///
 /// ```standalone_crate
-/// # fullstop::init();
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-input-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, Stdin, blocking};

@@ -16,7 +16,6 @@ use fullstop_protocol::Size;
 /// It can be [split](Window::split) into halves for two tasks. Dropped, it is closed.
 ///
 /// ```no_run
-/// # fullstop::init();
 /// use fullstop::{AttachOptions, Runs, Shown, blocking};
 ///
 /// let report = blocking::wait(async {

@@ -5,8 +5,8 @@ use fullstop::{Command, Error as Failure, Exit, Key, Runs, Size, Stdin, blocking
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::error::Error;
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 /// More than pipe and keeper hold together.
@@ -14,23 +14,30 @@ const MUCH: usize = 1 << 20;
 /// Longer than anything that is meant to happen at once takes on a busy machine.
 const SOON: Duration = Duration::from_mins(1);
 
-fn main() -> Result<(), Box<dyn Error>> {
-    fullstop::init();
-    let dir = std::env::temp_dir().join(format!("fullstop-input-{}", std::process::id()));
-    fs::create_dir(&dir)?;
-    let runs = Runs::at(&dir.join("state"))?;
-    read_late(&runs, &dir)?;
-    println!("test a_command_that_reads_late_gets_all_of_it ... ok");
-    closed_meanwhile(&runs)?;
-    println!("test who_waits_for_room_is_told_that_the_input_was_closed ... ok");
-    typed(&runs)?;
-    println!("test what_is_typed_is_seen_on_the_screen ... ok");
-    fs::remove_dir_all(&dir)?;
-    Ok(())
+/// A directory for the runs of one test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Result<(Scratch, Runs), Box<dyn Error>> {
+        let dir = std::env::temp_dir().join(format!("fullstop-{name}-{}", std::process::id()));
+        fs::create_dir(&dir)?;
+        let runs = Runs::at(&dir.join("state"))?;
+        Ok((Scratch(dir), runs))
+    }
 }
 
-fn read_late(runs: &Runs, dir: &Path) -> Result<(), Box<dyn Error>> {
-    let (go, read) = (dir.join("go"), dir.join("read"));
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let until = Instant::now() + SOON;
+        // A keeper whose run has ended may still be tidying.
+        while fs::remove_dir_all(&self.0).is_err() && self.0.exists() && Instant::now() < until {}
+    }
+}
+
+#[test]
+fn a_command_that_reads_late_gets_all_of_it() -> Result<(), Box<dyn Error>> {
+    let (dir, runs) = Scratch::new("reads-late")?;
+    let (go, read) = (dir.0.join("go"), dir.0.join("read"));
     mknodat(CWD, &go, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
     let script = format!("cat {} >&2; exec cat > {}", go.display(), read.display());
     let all: Vec<u8> = (0..=255).cycle().take(MUCH).collect();
@@ -58,7 +65,9 @@ fn read_late(runs: &Runs, dir: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 /// Somebody else closes it, while we wait for a command that never reads.
-fn closed_meanwhile(runs: &Runs) -> Result<(), Box<dyn Error>> {
+#[test]
+fn who_waits_for_room_is_told_that_the_input_was_closed() -> Result<(), Box<dyn Error>> {
+    let (_dir, runs) = Scratch::new("closed-meanwhile")?;
     let run = blocking::start(runs.command("sleep").arg("60").stdin(Stdin::Pipe))?;
     blocking::wait(async {
         let all = vec![b'x'; MUCH];
@@ -76,10 +85,12 @@ fn closed_meanwhile(runs: &Runs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn typed(runs: &Runs) -> Result<(), Box<dyn Error>> {
+#[test]
+fn what_is_typed_is_seen_on_the_screen() -> Result<(), Box<dyn Error>> {
+    let (_dir, runs) = Scratch::new("typed")?;
     let size = Size { rows: 7, cols: 41 };
     let script = r#"printf '\033]2;the title\007'; read line; printf '\033[2J\033[3;5H\033[32m%s' "$line"; read line"#;
-    let run = Command::new("sh").args(["-c", script]).pty(size).runs(runs);
+    let run = Command::new("sh").args(["-c", script]).pty(size).runs(&runs);
     let run = blocking::start(run)?;
     let screen = blocking::wait(async {
         run.input().send(b"green").await?;
