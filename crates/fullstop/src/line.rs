@@ -1,6 +1,7 @@
 //! The line to a keeper: one JSON object each way a line.
 
 use crate::error::{Error, Result};
+use crate::run::Run;
 use fullstop_cage::linux::{identify, peer};
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::shows_title_of_keeper;
@@ -62,14 +63,12 @@ impl Line {
         })
     }
 
-    /// Asks, and returns the answer; nothing, if the keeper is gone.
-    pub async fn ask(
-        &mut self,
-        generation: Option<u32>,
-        kind: &RequestKind,
-    ) -> io::Result<Option<ReplyKind>> {
+    /// Asks the keeper of this run, and returns the answer; nothing, if the keeper is gone.
+    pub async fn ask(&mut self, run: &Run, kind: &RequestKind) -> io::Result<Option<ReplyKind>> {
         self.asked += 1;
-        let request = Request { id: self.asked, generation, by: None, kind: kind.clone() };
+        let by = run.runs().by().map(str::to_owned);
+        let (id, generation) = (self.asked, run.generation());
+        let request = Request { id, generation, by, kind: kind.clone() };
         let mut text = Vec::new();
         if !std::mem::replace(&mut self.is_greeted, true) {
             add_line(&mut text, &Hello::ours())?;

@@ -56,6 +56,12 @@ impl Run {
         Run { runs, id, generation: Some(generation), line: Some(Arc::new(line)) }
     }
 
+    /// The same run, without the line that makes this program its host: what holds it keeps
+    /// nothing alive.
+    pub(crate) fn unhosted(&self) -> Run {
+        Run { line: None, ..self.clone() }
+    }
+
     pub fn id(&self) -> &Id {
         &self.id
     }

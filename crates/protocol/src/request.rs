@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// fields do not raise it.
 pub const PROTOCOL_VERSION: u32 = 2;
 
+/// How many bytes [`Request::by`] has at most: it stands in every record and report.
+pub const LONGEST_BY: usize = 256;
+
 /// The first line on a connection, from either side.
 ///
 /// ```

@@ -9,12 +9,9 @@ use crate::lifeline::{Received, ToKeeper};
 use fullstop_core::machine::{Ask, Input};
 use fullstop_core::signal::Signal;
 use fullstop_protocol::{
-    Asker, Refusal, RefusalCode, ReplyKind, Request, RequestKind, Text, Timestamp,
+    Asker, LONGEST_BY, Refusal, RefusalCode, ReplyKind, Request, RequestKind, Text, Timestamp,
 };
 use std::os::unix::ffi::OsStrExt as _;
-
-/// It stands in every record and report.
-const LONGEST_BY: usize = 256;
 
 impl Keeper<'_> {
     /// Every request is answered before anything is done about it.
