@@ -69,7 +69,10 @@ fn other(call: Call) -> Result<(), Fail> {
         Call::Logs(options) => logs::logs(&options),
         Call::Events(options) => watch::events(&options),
         Call::Wait(options) => watch::wait(&options),
-        Call::Stop(options) => stop::stop(&options, Order::Stop),
+        Call::Stop(options) => {
+            let order = options.within.map_or(Order::Stop, Order::StopWithin);
+            stop::stop(&options, order)
+        }
         Call::Kill(options) => stop::stop(&options, Order::Kill),
         Call::Signal { signal, ids, json } => watch::signal(signal, &ids, json),
         Call::Send(options) => send::send(&options),

@@ -14,6 +14,7 @@ pub use fullstop_keeper::{LEAVE_OTHER_SCREEN, SANE, name_living, name_unshown, s
 pub use fullstop_protocol::Frame;
 
 use crate::error::Result;
+use crate::orders::carry_out;
 use crate::run::Run;
 use crate::stop;
 use fullstop_cage::linux::{ask_for_short_turns, raise_descriptor_limit, set_ignored};
@@ -53,16 +54,17 @@ fn request(cause: Cause) -> RequestKind {
         Cause::Heard(signal) => (StopReason::Stopped, Some(signal)),
         Cause::HostGone => (StopReason::HostGone, None),
     };
-    RequestKind::Stop { reason, signal }
+    RequestKind::Stop { reason, signal, within: None }
 }
 
 /// Stops the run as if it had heard that itself, and returns with the report; a
 /// keeper that does not answer is gone around.
 pub async fn stop_because(run: &Run, cause: Cause) -> Result<Report> {
-    stop::order(run, &request(cause), |_| ()).await
+    run.end(request(cause), |_| ()).await
 }
 
 /// The same said again, while a stop is under way.
 pub async fn repeat(run: &Run, cause: Cause) -> Result<()> {
-    stop::accept(run, &request(cause)).await.map(drop)
+    let run = run.unhosted();
+    carry_out(async move { stop::accept(&run, &request(cause)).await.map(drop) }).await
 }

@@ -69,17 +69,17 @@ impl Recruit {
         spawned().map_err(Error::io("start a keeper"))
     }
 
-    /// Tells it what to run. Returns the line to the keeper.
+    /// Tells it what to run, and on whose behalf. Returns the line to the keeper.
     ///
     /// A process that does not exit, though it has had the time, is no keeper; one that
     /// waits for a processor is waited for.
-    pub async fn hand_over(mut self, start: Start) -> Result<Unanswered> {
+    pub async fn hand_over(mut self, start: Start, by: Option<&str>) -> Result<Unanswered> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deaf = || Error::not_started("what was started is no keeper");
         let line = self.line.take().ok_or_else(deaf)?;
         let pid = i32::try_from(self.process.id()).ok();
         let mut silence = Silence::of(|| pid);
-        let told = silence.wait_for(PATIENCE, tell(line, &start)).await;
+        let told = silence.wait_for(PATIENCE, tell(line, &start, by)).await;
         silence.wait_for(PATIENCE, exit(&mut self.process)).await;
         told.ok_or_else(deaf)?
     }
@@ -94,7 +94,7 @@ impl Drop for Recruit {
     }
 }
 
-async fn tell(line: UnixStream, start: &Start) -> Result<Unanswered> {
+async fn tell(line: UnixStream, start: &Start, by: Option<&str>) -> Result<Unanswered> {
     let mut text =
         serde_json::to_vec(start).map_err(|error| Error::io("write a spec")(error.into()))?;
     text.push(b'\n');
@@ -103,7 +103,7 @@ async fn tell(line: UnixStream, start: &Start) -> Result<Unanswered> {
     // There may be secrets in it.
     wipe(&mut text);
     written.map_err(Error::io("tell the keeper what to run"))?;
-    Ok(Unanswered::new(line))
+    Ok(Unanswered::new(line, by))
 }
 
 /// Waits for a child of ours to exit.

@@ -9,6 +9,7 @@ use fullstop_protocol::{Hello, RECORD_VERSION, Record, Reply, ReplyKind, Request
 use fullstop_store::{Store, StoreError, world};
 use rustix::net::{SendFlags, send};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -86,13 +87,8 @@ impl Line {
     }
 
     /// Says this if it can be said without waiting, for there will be no other time.
-    pub fn say_last(&self, kind: RequestKind) {
-        let request = Request { id: self.asked + 1, generation: None, by: None, kind };
-        let mut text = Vec::new();
-        if add_line(&mut text, &request).is_ok() {
-            // A keeper that is gone, or has not read what it was told before, is not waited for.
-            let _ = send(self.stream.get_ref(), &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-        }
+    pub fn say_last(&self, by: Option<&str>, kind: RequestKind) {
+        say_at_once(self.stream.get_ref(), by, kind);
     }
 
     pub async fn write(&mut self, text: &[u8]) -> io::Result<()> {
@@ -117,6 +113,16 @@ impl Line {
                 return Ok(Some(reply));
             }
         }
+    }
+}
+
+/// Says this to a keeper, without waiting for anything: one that is gone, or has not read what it
+/// was told before, does not hear it.
+pub(crate) fn say_at_once(stream: impl AsFd, by: Option<&str>, kind: RequestKind) {
+    let request = Request { id: 0, generation: None, by: by.map(str::to_owned), kind };
+    let mut text = Vec::new();
+    if add_line(&mut text, &request).is_ok() {
+        let _ = send(stream, &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 }
 

@@ -4,6 +4,7 @@
 //! for signals at the same time, with a runtime or without.
 
 use crate::error::{Error, Result};
+use crate::orders::await_there;
 use crate::run::Run;
 use crate::stop::{self, Accepted};
 use fullstop_core::words::Stream;
@@ -47,6 +48,11 @@ pub struct Link {
 impl Link {
     /// Attaches to a run.
     pub async fn open(run: &Run, request: AttachRequest) -> Result<Attached> {
+        let run = run.unhosted();
+        await_there(async move { Link::open_there(&run, request).await }).await
+    }
+
+    async fn open_there(run: &Run, request: AttachRequest) -> Result<Attached> {
         let AttachRequest { size, view, owner } = request;
         let attach = RequestKind::Attach { size, view, owner };
         match stop::accept(run, &attach).await? {

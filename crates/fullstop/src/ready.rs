@@ -1,13 +1,15 @@
 //! When a run that serves others is ready for them.
 
 use crate::error::{Error, Result};
+use crate::helpers::help;
+use crate::orders::await_there;
 use crate::run::Run;
 use fullstop_core::words::Stream;
-use fullstop_protocol::StopReason;
+use fullstop_protocol::{RequestKind, StopReason};
 use fullstop_store::{LogReader, Piece, Standing};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -44,19 +46,19 @@ pub enum Ready {
 }
 
 /// How it is looked for, and how far that has come.
-enum Search<'a> {
-    Line(Lines<'a>),
+enum Search {
+    Line(Lines),
     Port(u16),
-    File(&'a Path),
+    File(PathBuf),
 }
 
 impl Ready {
     /// An error, where there is no output to look into.
-    fn search(&self, run: &Run) -> Result<Search<'_>> {
+    fn search(self, run: &Run) -> Result<Search> {
         Ok(match self {
             Ready::Line(text) => Search::Line(Lines::of(run, text)?),
-            Ready::Port(port) => Search::Port(*port),
-            Ready::File(path) => Search::File(Path::new(path)),
+            Ready::Port(port) => Search::Port(port),
+            Ready::File(path) => Search::File(PathBuf::from(path)),
         })
     }
 }
@@ -70,29 +72,33 @@ enum Looked {
     Behind,
 }
 
-impl Search<'_> {
-    async fn look(&mut self) -> Result<Looked> {
+impl Search {
+    /// Looks into files, which may take a while.
+    fn look(&mut self) -> Result<Looked> {
         let found = match self {
             Search::Line(lines) => return lines.look(),
             Search::File(path) => path.exists(),
-            Search::Port(port) => {
-                TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await.is_ok()
-                    || TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.is_ok()
-            }
+            Search::Port(_) => false,
         };
         Ok(if found { Looked::Found } else { Looked::NotYet })
+    }
+
+    async fn connect(&self) -> bool {
+        let Search::Port(port) = self else { return false };
+        TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await.is_ok()
+            || TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.is_ok()
     }
 }
 
 /// A text that is looked for in what comes; what was read is not read again.
-struct Lines<'a> {
-    text: &'a [u8],
+struct Lines {
+    text: String,
     /// With the end of what was read, in which it may have begun.
     logs: Vec<(LogReader, Vec<u8>)>,
 }
 
-impl Lines<'_> {
-    fn of<'a>(run: &Run, text: &'a str) -> Result<Lines<'a>> {
+impl Lines {
+    fn of(run: &Run, text: String) -> Result<Lines> {
         let mut logs = Vec::new();
         for stream in Stream::ALL {
             let log = run.runs().store().log(run.id(), stream)?;
@@ -101,12 +107,13 @@ impl Lines<'_> {
         if logs.is_empty() {
             return Err(Error::NoLog { id: run.id().clone(), stream: None });
         }
-        Ok(Lines { text: text.as_bytes(), logs })
+        Ok(Lines { text, logs })
     }
 
     /// Looks through what has come since the last look; not through all of it at once,
     /// if that is much.
     fn look(&mut self) -> Result<Looked> {
+        let text = self.text.as_bytes();
         let mut behind = false;
         for (log, seen) in &mut self.logs {
             let mut left = AT_ONCE;
@@ -118,10 +125,10 @@ impl Lines<'_> {
                         seen.extend(bytes);
                     }
                 }
-                if contains(seen, self.text) {
+                if contains(seen, text) {
                     return Ok(Looked::Found);
                 }
-                seen.drain(..seen.len().saturating_sub(self.text.len()));
+                seen.drain(..seen.len().saturating_sub(text.len()));
                 if left == 0 {
                     behind = true;
                     break;
@@ -139,42 +146,60 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 impl Run {
     /// Waits until it is ready. An error, if it ends before, or the time is over;
     /// it is not stopped by that.
+    ///
+    /// Nothing is ordered by that: if the future is dropped, it is only waited no longer.
     pub async fn wait_ready(&self, ready: &Ready, patience: Duration) -> Result<()> {
-        let until = Instant::now() + patience;
-        let mut search = ready.search(self)?;
-        loop {
-            // Asked before, or its last words would be missed.
-            let over = self.standing()? != Standing::Live;
-            let looked = timeout_at(until, search.look()).await.unwrap_or(Ok(Looked::NotYet))?;
-            if looked == Looked::Found {
-                return Ok(());
-            }
-            if over && looked == Looked::NotYet {
-                return Err(ended_before(self));
-            }
-            if Instant::now() >= until {
-                return Err(Error::NotReady { id: self.id().clone(), patience });
-            }
-            if looked == Looked::Behind {
-                tokio::task::yield_now().await;
-                continue;
-            }
-            sleep(LOOK_EVERY).await;
-        }
+        await_there(wait_ready(self.unhosted(), ready.clone(), patience)).await
     }
 
     /// As [`Run::wait_ready`], but a run that is not ready in time is stopped by its
     /// ladder, for that reason.
+    ///
+    /// If the future is dropped while it is waited, the run is left as it is; a stop that was
+    /// begun by then goes on.
     pub async fn ready_or_stop(&self, ready: &Ready, patience: Duration) -> Result<()> {
         let waited = self.wait_ready(ready, patience).await;
         match &waited {
             Ok(()) => {}
             Err(Error::NotReady { .. }) => {
-                drop(self.stop_for(StopReason::StartTimeout, |_| ()).await?);
+                let reason = StopReason::StartTimeout;
+                let request = RequestKind::Stop { reason, signal: None, within: None };
+                drop(self.end(request, |_| ()).await?);
             }
             Err(_) => drop(self.stop().await?),
         }
         waited
+    }
+}
+
+async fn wait_ready(run: Run, ready: Ready, patience: Duration) -> Result<()> {
+    let until = Instant::now() + patience;
+    let theirs = run.clone();
+    let mut search = help(move || ready.search(&theirs)).await??;
+    loop {
+        let theirs = run.clone();
+        let look = help(move || {
+            // Asked before, or its last words would be missed.
+            let over = theirs.standing()? != Standing::Live;
+            let looked = search.look()?;
+            Ok::<_, Error>((search, over, looked))
+        });
+        let (back, over, looked) = look.await??;
+        search = back;
+        let is_found =
+            looked == Looked::Found || timeout_at(until, search.connect()).await.unwrap_or(false);
+        if is_found {
+            return Ok(());
+        }
+        if over && looked == Looked::NotYet {
+            return Err(ended_before(&run));
+        }
+        if Instant::now() >= until {
+            return Err(Error::NotReady { id: run.id().clone(), patience });
+        }
+        if looked != Looked::Behind {
+            sleep(LOOK_EVERY).await;
+        }
     }
 }
 

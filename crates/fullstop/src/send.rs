@@ -3,7 +3,6 @@
 use crate::error::{Error, Result};
 use crate::keys::Key;
 use crate::run::Run;
-use crate::stop::{Accepted, accept};
 use fullstop_protocol::{RefusalCode, RequestKind, Spec, Stdin};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,6 +20,9 @@ const TRY_EVERY: Duration = Duration::from_millis(20);
 impl Run {
     /// Sends it input. Returns when all of it waits for the command to be read; one
     /// that reads nothing for five seconds is an error.
+    ///
+    /// It is sent in pieces of 8 KiB, in order. If the future is dropped, the pieces that were
+    /// given by then arrive, each whole, and no more.
     ///
     /// ```no_run
     /// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
@@ -45,6 +47,8 @@ impl Run {
     }
 
     /// The end of its input, behind whatever was sent.
+    ///
+    /// If the future is dropped after its first poll, its input ends all the same.
     pub async fn close_stdin(&self) -> Result<()> {
         self.reads()?;
         self.give(&RequestKind::CloseStdin).await
@@ -60,10 +64,7 @@ impl Run {
     }
 
     async fn give(&self, request: &RequestKind) -> Result<()> {
-        match accept(self, request).await? {
-            Accepted::By(..) => Ok(()),
-            Accepted::Over(report) => Err(Error::Ended(report)),
-        }
+        self.ask(request.clone()).await
     }
 }
 

@@ -137,7 +137,7 @@ impl Control {
     /// A request has come whole and is not heard: others have their turn first, or a request to
     /// attach was before it, behind which nothing is read until that is answered.
     pub fn has_lines(&self) -> bool {
-        self.clients.iter().any(|client| client.unread.contains(&b'\n'))
+        self.clients.iter().any(Client::has_line)
     }
 
     /// When to look again though nothing happens.
@@ -168,7 +168,11 @@ impl Control {
                 }
             }
         }
-        let host_left = self.clients.iter().any(|client| client.is_host() && client.has_left());
+        // What it has said before is heard first.
+        let host_left = self
+            .clients
+            .iter()
+            .any(|client| client.is_host() && client.has_left() && !client.has_line());
         (orders, host_left)
     }
 
@@ -382,7 +386,12 @@ impl Client {
 
     /// Nothing more comes from it, and nothing is owed to it.
     fn is_over(&self) -> bool {
-        self.gone || self.ended && self.unsent.is_empty()
+        self.gone || self.ended && self.unsent.is_empty() && !self.has_line()
+    }
+
+    /// A request has come whole and is not heard.
+    fn has_line(&self) -> bool {
+        self.unread.contains(&b'\n')
     }
 
     fn read(&mut self) {

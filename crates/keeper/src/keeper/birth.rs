@@ -105,6 +105,7 @@ pub fn keep(inheritance: Inheritance<'_>) -> ! {
     let mut keeper = Keeper {
         assigned,
         outlives_host,
+        host_has_asked: false,
         engine,
         signals,
         lifeline: Some(lifeline),

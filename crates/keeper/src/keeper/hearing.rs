@@ -8,6 +8,7 @@ use crate::feed::Feed;
 use crate::lifeline::{Received, ToKeeper};
 use fullstop_core::machine::{Ask, Input};
 use fullstop_core::signal::Signal;
+use fullstop_core::words::Reason;
 use fullstop_protocol::{
     Asker, LONGEST_BY, Refusal, RefusalCode, ReplyKind, Request, RequestKind, Text, Timestamp,
 };
@@ -20,7 +21,9 @@ impl Keeper<'_> {
         self.answer(orders);
         self.control.tidy();
         self.engine.act();
-        if host_left && !self.outlives_host {
+        // A host that has asked for the end may hang up and live on, which its pidfd tells.
+        let lives_on = self.host_has_asked && !self.hosts.is_empty();
+        if host_left && !self.outlives_host && !lives_on {
             self.engine.tell(Input::HostGone);
             self.hurry();
         }
@@ -59,10 +62,25 @@ impl Keeper<'_> {
             return Err(Refusal::new(RefusalCode::InvalidRequest, message));
         }
         match &request.kind {
-            RequestKind::Stop { reason, signal } => {
-                let ask = signal.map_or(Ask::Order((*reason).into()), Ask::Signal);
+            RequestKind::Stop { reason, signal, within } => {
+                let ordered = Ask::Order { reason: (*reason).into(), within: *within };
+                let ask = signal.map_or(ordered, Ask::Signal);
+                self.host_has_asked |= order.is_host;
                 self.ask(Input::Ask(ask), || Some(asker_of(order, request)));
+                // A signal begins a stop, and has no clock.
+                if signal.is_some() && within.is_some() {
+                    self.engine.hear(Input::Ask(ordered));
+                }
                 self.hurry();
+            }
+            RequestKind::Leave => {
+                only_host(order, "let go of it")?;
+                if !self.outlives_host {
+                    let ask = Ask::Order { reason: Reason::Stopped, within: None };
+                    self.host_has_asked = true;
+                    self.ask(Input::Ask(ask), || Some(asker_of(order, request)));
+                    self.hurry();
+                }
             }
             RequestKind::Kill => {
                 self.ask(Input::Kill, || Some(asker_of(order, request)));
@@ -89,10 +107,7 @@ impl Keeper<'_> {
                 }
             }
             RequestKind::Stay => {
-                if !order.is_host {
-                    let message = "only the program that the run belongs to may let it stay";
-                    return Err(Refusal::new(RefusalCode::NotHost, message));
-                }
+                only_host(order, "let it stay")?;
                 self.outlives_host = true;
                 self.hosts.clear();
             }
@@ -201,6 +216,14 @@ impl Keeper<'_> {
             }
         }
     }
+}
+
+fn only_host(order: &Order, may: &str) -> Result<(), Refusal> {
+    if order.is_host {
+        return Ok(());
+    }
+    let message = format!("only the program that the run belongs to may {may}");
+    Err(Refusal::new(RefusalCode::NotHost, message))
 }
 
 fn no_terminal() -> Refusal {

@@ -44,6 +44,8 @@ struct Keeper<'a> {
     assigned: &'a mut Assignment,
     /// The host's death means nothing: so it was asked for, or the host has said since.
     outlives_host: bool,
+    /// The host has asked for the end on its own line: the end of that line is no news.
+    host_has_asked: bool,
     engine: Engine<LinuxCage>,
     signals: Signals,
     lifeline: Option<Lifeline>,

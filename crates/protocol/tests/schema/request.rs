@@ -5,6 +5,7 @@ use super::vector::Vector;
 use fullstop_core::signal::Signal;
 use fullstop_protocol::{Hello, PROTOCOL_VERSION, Request, RequestKind, Size, StopReason};
 use serde_json::json;
+use std::time::Duration;
 
 pub fn hellos() -> Vec<Vector> {
     // The name of a program has its version, with which a vector must not change.
@@ -24,9 +25,12 @@ pub fn requests() -> Vec<Vector> {
     let mut vectors = Vec::new();
     let mut add = |name: &str, kind: RequestKind| vectors.push(Vector::new(name, &request(kind)));
     for reason in words::<StopReason>() {
-        add(&format!("stop: {}", written(&reason)), RequestKind::Stop { reason, signal: None });
+        let kind = RequestKind::Stop { reason, signal: None, within: None };
+        add(&format!("stop: {}", written(&reason)), kind);
     }
     add("stop, passed on", stop(Some(Signal::HUP)));
+    let (reason, within) = (StopReason::Stopped, Some(Duration::from_millis(2500)));
+    add("stop, within a time", RequestKind::Stop { reason, signal: None, within });
     add("kill", RequestKind::Kill);
     add("signal", RequestKind::Signal { signal: Signal::USR1 });
     let signal = Signal::new(37).expect("a signal");
@@ -39,6 +43,7 @@ pub fn requests() -> Vec<Vector> {
     add("attach to look", RequestKind::Attach { size: None, view: true, owner: false });
     add("attach as the owner", RequestKind::Attach { size: Some(SIZE), view: false, owner: true });
     add("stay", RequestKind::Stay);
+    add("leave", RequestKind::Leave);
     add("census", RequestKind::Census);
     add("subscribe", RequestKind::Subscribe);
 
@@ -62,7 +67,7 @@ pub fn requests() -> Vec<Vector> {
 const SIZE: Size = Size { rows: 50, cols: 120 };
 
 fn stop(signal: Option<Signal>) -> RequestKind {
-    RequestKind::Stop { reason: StopReason::Stopped, signal }
+    RequestKind::Stop { reason: StopReason::Stopped, signal, within: None }
 }
 
 fn request(kind: RequestKind) -> Request {
