@@ -5,7 +5,7 @@ use crate::line::Line;
 use crate::readable::readable;
 use crate::stop::Silence;
 use crate::unanswered::Unanswered;
-use fullstop_cage::linux::PinnedProcess;
+use fullstop_cage::linux::{Mask, PinnedProcess, hold};
 use fullstop_keeper::{commission, name};
 use fullstop_protocol::{Start, wipe};
 use fullstop_store::Tag;
@@ -55,8 +55,17 @@ pub(crate) struct Recruit {
 
 impl Recruit {
     /// Its command line tells the run, and no more; it is as long as a keeper's, which
-    /// this process's child will show there.
-    pub fn spawn(executable: &Path, run: &Tag) -> Result<Recruit> {
+    /// this process's child will show there. The command inherits the signal mask from it, and
+    /// is to have the caller's, and not that of a thread of ours.
+    pub fn spawn(executable: &Path, run: &Tag, mask: &Mask) -> Result<Recruit> {
+        let own = hold(&[]);
+        mask.restore();
+        let spawned = Recruit::spawn_here(executable, run);
+        own.restore();
+        spawned
+    }
+
+    fn spawn_here(executable: &Path, run: &Tag) -> Result<Recruit> {
         let spawned = || -> io::Result<Recruit> {
             let (ours, theirs) = UnixStream::pair()?;
             let process = Command::new(executable)

@@ -61,7 +61,8 @@ impl Background {
     }
 
     fn serve(self) {
-        // The signals of the program are heard by the program's own threads.
+        // The signals of the program are heard by the program's own threads. What is started here
+        // is given the caller's mask: see `Recruit`.
         hold(&(1..=64).filter_map(Signal::new).collect::<Vec<_>>());
         let Some(runtime) = &self.0 else { return };
         runtime.block_on(async {

@@ -8,16 +8,17 @@ use crate::offload::offload;
 use crate::run::Run;
 use crate::secret;
 use crate::stop;
-use fullstop_cage::linux::check_program;
+use fullstop_cage::linux::{Mask, check_program};
 use fullstop_protocol::{Failure, Launch, Placement, Spec, Start, Stdin, Text};
 use fullstop_store::{AskedGroup, Reserve, Tag};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) async fn restart(run: &Run) -> Result<Run> {
+/// The command has this signal mask.
+pub(crate) async fn restart(run: &Run, mask: Mask) -> Result<Run> {
     let theirs = run.clone();
     // Its secrets may come from pipes, whose writers take their time.
-    let taken = offload(move || Needs::take(&theirs)).await?;
+    let taken = offload(move || Needs::take(&theirs, &mask)).await?;
     let needs = taken.map_err(|why| Error::LeftAlone(Box::new(why)))?;
     let report = stop::order(run, &Order::Stop.request(), |_| ()).await?;
     if !report.is_proven() {
@@ -36,7 +37,7 @@ struct Needs {
 }
 
 impl Needs {
-    fn take(run: &Run) -> Result<Needs> {
+    fn take(run: &Run, mask: &Mask) -> Result<Needs> {
         let (runs, file) = (run.runs(), run.runs().store().spec(run.id())?);
         let generation = file.generation + 1;
         let spec = file.whole_spec()?;
@@ -56,7 +57,7 @@ impl Needs {
             asked,
             start: Start { spec, launch },
             room: runs.store().reserve(run.id())?,
-            recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()))?,
+            recruit: Recruit::spawn(&runs.keeper()?, &Tag::new(run.id(), runs.path()), mask)?,
         })
     }
 

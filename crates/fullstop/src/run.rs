@@ -9,6 +9,7 @@ use crate::runs::Runs;
 use crate::status::{Process, Status, Usage, members};
 use crate::stop::{self, Progress};
 use crate::window::{AttachOptions, Window};
+use fullstop_cage::linux::hold;
 use fullstop_core::id::Id;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Stream;
@@ -303,8 +304,8 @@ impl Run {
     /// If the future is dropped after its first poll, the restart goes on, to the new generation,
     /// which has the same id; if before, nothing was ordered.
     pub async fn restart(&self) -> Result<Run> {
-        let run = self.unhosted();
-        orders::carry_out(async move { restart::restart(&run).await }).await
+        let (run, mask) = (self.unhosted(), hold(&[]));
+        orders::carry_out(async move { restart::restart(&run, mask).await }).await
     }
 
     /// Removes a run that is over. A lost run is swept first; one of another machine or pid

@@ -384,9 +384,10 @@ impl Client {
         self.ended || self.gone
     }
 
-    /// Nothing more comes from it, and nothing is owed to it.
+    /// Nothing more comes from it, all that came is heard, and nothing is owed to it.
     fn is_over(&self) -> bool {
-        self.gone || self.ended && self.unsent.is_empty() && !self.has_line()
+        let is_told = self.gone || self.ended && self.unsent.is_empty();
+        is_told && !self.has_line()
     }
 
     /// A request has come whole and is not heard.
@@ -431,8 +432,12 @@ impl Client {
     }
 
     fn flush(&mut self) {
-        // One that says no more may hear all the same.
-        self.gone |= self.unsent.send(&self.stream) == Err(Gone);
+        // One that says no more may hear all the same; one that cannot be told anything any more
+        // may have said something before.
+        if self.unsent.send(&self.stream) == Err(Gone) {
+            self.read();
+            self.gone = true;
+        }
         if self.unsent.is_empty() {
             self.behind_since = None;
         } else {

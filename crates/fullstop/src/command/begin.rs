@@ -10,6 +10,7 @@ use crate::run::Run;
 use crate::runs::Runs;
 use crate::secret;
 use crate::unanswered::Undelivered;
+use fullstop_cage::linux::{Mask, hold};
 use fullstop_keeper::{Assignment, Ending, Loudness, Sink, fresh_id};
 use fullstop_protocol::{
     FailureCode, Host, HostPolicy, Launch, Placement, Reply, ReplyKind, Sealed, Spec, Start, Stdin,
@@ -45,10 +46,12 @@ impl Command {
     }
 
     async fn begin(self, placement: Placement) -> Result<Run> {
+        let mask = hold(&[]);
         let begin = async move {
             let asked = help(move || Asked::of(self, placement)).await??;
             let secrets = read_secrets(&asked.spec).await?;
-            let (runs, recruit, start, _group) = help(move || asked.recruit(secrets)).await??;
+            let (runs, recruit, start, _group) =
+                help(move || asked.recruit(secrets, &mask)).await??;
             // The group is held until it is born.
             begin_run(&runs, recruit, start).await.map(Undelivered::new)
         };
@@ -127,7 +130,11 @@ impl Asked {
     }
 
     /// Starts the process that is to be the guard.
-    fn recruit(self, secrets: Vec<Sealed>) -> Result<(Runs, Recruit, Start, Option<AskedGroup>)> {
+    fn recruit(
+        self,
+        secrets: Vec<Sealed>,
+        mask: &Mask,
+    ) -> Result<(Runs, Recruit, Start, Option<AskedGroup>)> {
         let Asked { runs, keeper, spec, group, placement } = self;
         let host =
             fullstop_cage::linux::identify(own_pid()).map(|process| Host { app: None, process });
@@ -138,7 +145,7 @@ impl Asked {
             secrets,
             ..Launch::new(fresh_id(), placement)
         };
-        let recruit = Recruit::spawn(&keeper, &Tag::new(&launch.id, runs.path()))?;
+        let recruit = Recruit::spawn(&keeper, &Tag::new(&launch.id, runs.path()), mask)?;
         Ok((runs, recruit, Start { spec, launch }, group))
     }
 }
