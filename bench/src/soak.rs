@@ -15,11 +15,18 @@ pub enum Scenario {
     Growth,
     Followers,
     Watched,
+    Ticker,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 5] =
-        [Self::Crowd, Self::BusyLibrary, Self::Growth, Self::Followers, Self::Watched];
+    pub const ALL: [Self; 6] = [
+        Self::Crowd,
+        Self::BusyLibrary,
+        Self::Growth,
+        Self::Followers,
+        Self::Watched,
+        Self::Ticker,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -28,6 +35,7 @@ impl Scenario {
             Self::Growth => "growth",
             Self::Followers => "followers",
             Self::Watched => "watched",
+            Self::Ticker => "ticker",
         }
     }
 
@@ -38,13 +46,14 @@ impl Scenario {
             Self::Growth => "a crowd, and one five times as large: what grows with it",
             Self::Followers => "silent runs, each log followed by one program",
             Self::Watched => "idle runs, all watched: a minute in which nothing happens",
+            Self::Ticker => "a ticker of 1 ms on the thread that starts and stops runs",
         }
     }
 
     /// How many runs, unless told otherwise.
     pub fn runs(self) -> usize {
         match self {
-            Self::Crowd | Self::Followers => 1000,
+            Self::Crowd | Self::Followers | Self::Ticker => 1000,
             Self::BusyLibrary => 300,
             Self::Growth | Self::Watched => 5000,
         }
@@ -76,6 +85,8 @@ pub struct Job {
     pub host: PathBuf,
     /// One that follows the logs of all runs.
     pub follower: PathBuf,
+    /// One that ticks while it starts and stops runs.
+    pub ticker: PathBuf,
     /// A directory for records, on a disk where there is one.
     pub state: PathBuf,
     /// A directory for what the agents save.
@@ -158,6 +169,30 @@ pub struct HostStarted {
 pub struct HostStopped {
     pub endings: BTreeMap<String, usize>,
     pub failures: BTreeMap<String, usize>,
+}
+
+/// What the program with the ticker says.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Ticked {
+    pub alone: Lateness,
+    /// On the thread that starts and stops runs.
+    pub beside: Lateness,
+    /// On another thread, meanwhile.
+    pub control: Lateness,
+    pub longest_poll_us: u64,
+    /// How many runs were stopped, with a proof.
+    pub proven: usize,
+    pub failures: BTreeMap<String, usize>,
+}
+
+/// How late a ticker was, in microseconds.
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
+pub struct Lateness {
+    pub ticks: usize,
+    pub median_us: u64,
+    /// Of 99 in 100.
+    pub most_us: u64,
+    pub worst_us: u64,
 }
 
 /// What a report says of an end: why, and how the leader exited, as JSON.

@@ -69,6 +69,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     let measurer = program(&programs, "bench-measure")?;
     let host = program(&programs, "bench-host")?;
     let follower = program(&programs, "bench-follow")?;
+    let ticker = program(&programs, "bench-ticker")?;
 
     let mut missed = 0;
     for &scenario in &options.scenarios {
@@ -81,6 +82,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
             fullstop: fullstop.clone(),
             host: host.clone(),
             follower: follower.clone(),
+            ticker: ticker.clone(),
             state: state.clone(),
             scratch: scratch.join("agents"),
             answer: scratch.join("answer.json"),

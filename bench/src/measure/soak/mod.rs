@@ -9,6 +9,7 @@ mod followers;
 mod growth;
 mod idle;
 mod library;
+mod ticker;
 mod watched;
 
 use std::cmp::Reverse;
@@ -29,6 +30,7 @@ pub fn play(job: &Path) -> Outcome<()> {
         Scenario::Growth => growth::play(&job)?,
         Scenario::Followers => followers::play(&job)?,
         Scenario::Watched => watched::play(&job)?,
+        Scenario::Ticker => ticker::play(&job)?,
     };
     std::fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     Ok(())
