@@ -76,7 +76,8 @@ impl Link {
                 Err(Error::KeeperSilent { .. }) => {}
                 done => return done,
             }
-            if let Some(report) = stop::glance(run).await? {
+            let theirs = run.unhosted();
+            if let Some(report) = await_there(async move { stop::glance(&theirs).await }).await? {
                 return Ok(Attached::Over(Box::new(report)));
             }
         }

@@ -1,8 +1,11 @@
 //! Input for a command that reads from a pipe or has a terminal of its own.
 
 use crate::error::{Error, Result};
+use crate::helpers::help;
 use crate::keys::Key;
+use crate::orders::carry_out;
 use crate::run::Run;
+use crate::stop::accept_living;
 use fullstop_protocol::{RefusalCode, RequestKind, Spec, Stdin};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -50,13 +53,18 @@ impl Run {
     ///
     /// If the future is dropped after its first poll, its input ends all the same.
     pub async fn close_stdin(&self) -> Result<()> {
-        self.reads()?;
-        self.give(&RequestKind::CloseStdin).await
+        let run = self.unhosted();
+        let close = async move {
+            run.reads().await?;
+            accept_living(&run, &RequestKind::CloseStdin).await
+        };
+        carry_out(close).await
     }
 
     /// What it reads from, if anything can be sent there.
-    fn reads(&self) -> Result<Spec> {
-        let spec = self.spec()?;
+    async fn reads(&self) -> Result<Spec> {
+        let run = self.unhosted();
+        let spec = help(move || run.spec()).await??;
         if spec.stdin == Stdin::Pipe || spec.output.terminal().is_some() {
             return Ok(spec);
         }
@@ -90,7 +98,7 @@ impl<'r> Sender<'r> {
     }
 
     pub async fn send(&mut self, input: &[u8]) -> Result<()> {
-        self.run.reads()?;
+        self.run.reads().await?;
         self.given += input.len();
         for piece in input.chunks(PIECE) {
             self.send_piece(piece).await?;
@@ -100,7 +108,7 @@ impl<'r> Sender<'r> {
     }
 
     pub async fn send_keys(&mut self, keys: &[Key]) -> Result<()> {
-        let terminal = self.run.reads()?.output.terminal().is_some();
+        let terminal = self.run.reads().await?.output.terminal().is_some();
         let bytes = |key| if terminal { Key::typed(key) } else { Key::piped(key) };
         let input: Vec<u8> = keys.iter().flat_map(bytes).copied().collect();
         self.send(&input).await

@@ -154,7 +154,7 @@ impl Window {
         pane.flush().await
     }
 
-    /// Tells how large the window is now.
+    /// Tells how large the window is now. If it is cut short, that goes with whatever is done next.
     pub async fn resize(&mut self, size: Size) -> Result<()> {
         self.request.size = Some(size);
         let pane = self.keeper()?;

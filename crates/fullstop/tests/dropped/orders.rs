@@ -1,7 +1,7 @@
 //! Orders are given whole, by their first poll.
 
 use crate::kit::{Sleeper, finish, poll_times, until};
-use fullstop::{Id, Order, Ready, Reason, Run, RunState, Runs, Signal, ask_all, end_all};
+use fullstop::{Id, Order, Ready, Reason, Run, RunState, Runs, Signal, Stdin, ask_all, end_all};
 use std::error::Error;
 use std::pin::Pin;
 use std::time::Duration;
@@ -62,6 +62,7 @@ pub fn one_run(runs: &Runs) -> Result<(), Box<dyn Error>> {
         }
     }
     restarts(runs)?;
+    input(runs)?;
     asks_whoever_is_late(runs)?;
     Ok(())
 }
@@ -83,6 +84,29 @@ fn restarts(runs: &Runs) -> Result<(), Box<dyn Error>> {
         }
         finish(runs.find(&sleeper.run.id().to_string())?.kill())?;
         if answered {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What was given of its input arrives whole, and its end is an order like any.
+fn input(runs: &Runs) -> Result<(), Box<dyn Error>> {
+    for polls in 0..=MOST_POLLS {
+        let run = finish(runs.command("cat").stdin(Stdin::Pipe).start())?;
+        let sent = poll_times(run.send(b"whole\n"), polls).is_some();
+        let mut closed = poll_times(run.close_stdin(), polls).is_some();
+        if polls == 0 {
+            catch_up(&run)?;
+            assert_eq!(run.record()?.state, RunState::Running, "its input was ended");
+            finish(run.close_stdin())?;
+            closed = false;
+        }
+        let report = finish(run.wait())?;
+        assert_eq!(report.reason(), Reason::Exited, "after {polls} polls");
+        let (out, _) = run.output()?;
+        assert!(out == b"whole\n" || out.is_empty() && !sent, "after {polls} polls: {out:?}");
+        if sent && closed {
             break;
         }
     }

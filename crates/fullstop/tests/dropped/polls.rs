@@ -2,10 +2,11 @@
 //! polling thread, which no stall of the machine can make more.
 
 use crate::kit::{Sleeper, finish};
-use fullstop::{Order, Run, Runs, end_all};
+use fullstop::{Order, Ready, Run, Runs, Signal, Stdin, ask_all, end_all};
 use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 const RUNS: usize = 20;
 
@@ -67,5 +68,29 @@ pub fn read_nothing(runs: &Runs) -> Result<(), Box<dyn Error>> {
     assert_eq!(left.len(), RUNS / 4);
     counted(&mut reads, end_all(left, Order::Stop, |_, _| ()));
     assert_eq!(reads, 0, "reads in polls of ours");
+    others(runs, &mut reads)?;
+    assert_eq!(reads, 0, "reads in other polls of ours");
+    Ok(())
+}
+
+fn others(runs: &Runs, reads: &mut u64) -> Result<(), Box<dyn Error>> {
+    let hour = Duration::from_hours(1);
+    let cat = runs.command("cat").stdin(Stdin::Pipe).group("polls").capture();
+    let run = counted(reads, cat.spawn())?;
+    counted(reads, run.send(b"ready\n"))?;
+    counted(reads, run.wait_ready(&Ready::Line("ready".to_owned()), hour))?;
+    counted(reads, run.wait_ready(&Ready::File("/".into()), hour))?;
+    counted(reads, run.signal(Signal::WINCH))?;
+    counted(reads, run.stay())?;
+    counted(reads, run.close_stdin())?;
+    counted(reads, run.wait_for(Some(hour)))?;
+    let (command, _) = Sleeper::command(runs, 60);
+    let run = counted(reads, command.group("polls").start())?;
+    counted(reads, ask_all(vec![run.clone()], Order::Stop, |_, _| ()));
+    counted(reads, run.stop_within(Duration::ZERO))?;
+    let group = runs.group("polls")?;
+    counted(reads, group.stop())?;
+    assert!(counted(reads, group.close())?.is_clean());
+    counted(reads, runs.command("true").output())?;
     Ok(())
 }
