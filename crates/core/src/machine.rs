@@ -349,7 +349,7 @@ fn leader_exited(
     }
     match (state, plan.on_exit) {
         (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => {
-            begin(Why::unasked(Reason::Exited), plan.ladder.for_the_rest(), leader, now)
+            begin(Cause::unasked(Reason::Exited), plan.ladder.for_the_rest(), leader, now)
         }
         // A leader that was stopped when it was killed does not hold up the clocks of the rest.
         (State::Starting { clocks, .. } | State::Running { clocks, .. }, OnExit::Wait) => {
@@ -378,7 +378,7 @@ fn asked_leader_exited(stop: Stop, now: Moment) -> (State, Vec<Effect>) {
         }
         // Its stdin was all that was asked for; nobody else has heard a word yet.
         Some(Step { action: Action::CloseStdin | Action::Input(_), .. }) => {
-            climb(stop.why(), ladder.clone(), step + 1, stop.leader, now)
+            climb(stop.cause(), ladder.clone(), step + 1, stop.leader, now)
         }
         _ => (State::Stopping(stop), vec![]),
     }
@@ -420,7 +420,8 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
         _ => (Reason::Stopped, None),
     };
     let limit = within.map(|within| now + within);
-    let (state, mut effects) = begin(Why { reason, asked: Some(now), limit }, ladder, leader, now);
+    let (state, mut effects) =
+        begin(Cause { reason, asked: Some(now), limit }, ladder, leader, now);
     if heard {
         for effect in &mut effects {
             if let Effect::Signal { signal: Signal::HUP, whom: Whom::Leader } = effect {
@@ -451,7 +452,7 @@ fn shorten(mut stop: Stop, within: Option<Duration>, now: Moment) -> (State, Vec
     let limit = stop.limit.map_or(now + within, |before| before.min(now + within));
     if limit <= now {
         let (ladder, step) = (ladder.clone(), *step);
-        return climb(Why { limit: Some(limit), ..stop.why() }, ladder, step, stop.leader, now);
+        return climb(Cause { limit: Some(limit), ..stop.cause() }, ladder, step, stop.leader, now);
     }
     *deadline = limit.min(*deadline);
     stop.limit = Some(limit);
@@ -465,8 +466,8 @@ fn kill(plan: &Plan, state: State, reason: Reason, now: Moment) -> (State, Vec<E
     match state {
         State::Stuck { .. } => (state, vec![Effect::Kill]),
         State::Stopping(Stop { climb: Climb::Kill { .. }, .. }) => (state, vec![]),
-        State::Stopping(stop) => last_step(plan, stop.why(), leader, now),
-        _ => last_step(plan, Why::unasked(reason), leader, now),
+        State::Stopping(stop) => last_step(plan, stop.cause(), leader, now),
+        _ => last_step(plan, Cause::unasked(reason), leader, now),
     }
 }
 
@@ -474,7 +475,7 @@ fn keeper_died(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
     match state {
         // The guard has not taken this step itself yet, and needs its time for it.
         State::Stopping(stop @ Stop { climb: Climb::Kill { .. }, .. }) => {
-            last_step(plan, stop.why(), stop.leader, now)
+            last_step(plan, stop.cause(), stop.leader, now)
         }
         state => kill(plan, state, Reason::KeeperDied, now),
     }
@@ -484,12 +485,12 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
     let leader = state.leader();
     match state {
         State::Starting { .. } | State::Running { .. } => {
-            begin(Why::unasked(Reason::HostGone), host_gone(), leader, now)
+            begin(Cause::unasked(Reason::HostGone), host_gone(), leader, now)
         }
         // Nobody waits for the long ladder any more; the reason stays the first. Its death is
         // seen in more than one way, and only the first starts the clock.
         State::Stopping(stop) if matches!(&stop.climb, Climb::Soft { ladder, .. } if *ladder != host_gone()) => {
-            begin(stop.why(), host_gone(), leader, now)
+            begin(stop.cause(), host_gone(), leader, now)
         }
         state => (state, vec![]),
     }
@@ -499,12 +500,12 @@ fn patience_is_over(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effec
     let leader = state.leader();
     match state {
         State::Starting { clocks, .. } | State::Running { clocks, .. } => match clocks.next() {
-            Some((_, reason)) => begin(Why::unasked(reason), plan.ladder.clone(), leader, now),
+            Some((_, reason)) => begin(Cause::unasked(reason), plan.ladder.clone(), leader, now),
             None => (state, vec![]),
         },
         State::Stopping(stop) => match &stop.climb {
             Climb::Soft { ladder, step, .. } => {
-                climb(stop.why(), ladder.clone(), step + 1, leader, now)
+                climb(stop.cause(), ladder.clone(), step + 1, leader, now)
             }
             Climb::Kill { .. } => {
                 let (reason, again) = (stop.reason, now + RETRY_EVERY);
@@ -519,39 +520,40 @@ fn patience_is_over(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effec
 }
 
 /// Why a stop began, and what bounds it: the same from its first step to its last.
-struct Why {
+#[derive(Clone, Copy)]
+struct Cause {
     reason: Reason,
     asked: Option<Moment>,
     limit: Option<Moment>,
 }
 
-impl Why {
-    fn unasked(reason: Reason) -> Why {
-        Why { reason, asked: None, limit: None }
+impl Cause {
+    fn unasked(reason: Reason) -> Cause {
+        Cause { reason, asked: None, limit: None }
     }
 }
 
 impl Stop {
-    fn why(&self) -> Why {
-        Why { reason: self.reason, asked: self.asked, limit: self.limit }
+    fn cause(&self) -> Cause {
+        Cause { reason: self.reason, asked: self.asked, limit: self.limit }
     }
 }
 
 /// The first step of a stop.
-fn begin(why: Why, ladder: Ladder, leader: Leader, now: Moment) -> (State, Vec<Effect>) {
+fn begin(cause: Cause, ladder: Ladder, leader: Leader, now: Moment) -> (State, Vec<Effect>) {
     // Where there is nobody to be polite to, the cage is closed at once.
     let step = if leader == Leader::Unborn { ladder.soft().len() } else { 0 };
-    climb(why, ladder, step, leader, now)
+    climb(cause, ladder, step, leader, now)
 }
 
 fn climb(
-    why: Why,
+    cause: Cause,
     ladder: Ladder,
     step: usize,
     leader: Leader,
     now: Moment,
 ) -> (State, Vec<Effect>) {
-    let Why { reason, asked, limit } = why;
+    let Cause { reason, asked, limit } = cause;
     // A step that has nothing to order is not waited for, and none begins when the time is over.
     let in_time = limit.is_none_or(|limit| now < limit);
     let mut steps = ladder.soft().iter().enumerate().skip(step).filter(|_| in_time);
@@ -567,9 +569,9 @@ fn climb(
     (state, vec![effect])
 }
 
-fn last_step(plan: &Plan, why: Why, leader: Leader, now: Moment) -> (State, Vec<Effect>) {
+fn last_step(plan: &Plan, cause: Cause, leader: Leader, now: Moment) -> (State, Vec<Effect>) {
     let end = plan.ladder.soft().len();
-    climb(why, plan.ladder.clone(), end, leader, now)
+    climb(cause, plan.ladder.clone(), end, leader, now)
 }
 
 /// What a step orders. Nothing, if it speaks to a leader who is gone.

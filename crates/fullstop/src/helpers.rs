@@ -2,6 +2,7 @@
 //! in a poll.
 
 use crate::error::{Error, Result};
+use crate::orders::hear_no_signals;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -57,6 +58,7 @@ impl Helpers {
     }
 
     fn serve(&self) {
+        hear_no_signals();
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {

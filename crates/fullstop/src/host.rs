@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::line::Line;
+use crate::offload::on_thread;
 use crate::readable::readable;
 use crate::stop::Silence;
 use crate::unanswered::Unanswered;
@@ -50,7 +51,8 @@ pub(crate) fn own_executable() -> Result<PathBuf> {
 /// killed when this is dropped.
 pub(crate) struct Recruit {
     line: Option<UnixStream>,
-    process: Child,
+    /// Until it is waited for elsewhere.
+    process: Option<Child>,
 }
 
 impl Recruit {
@@ -73,7 +75,7 @@ impl Recruit {
                 .args([&run.to_string(), ""])
                 .stdin(Stdio::from(OwnedFd::from(theirs)))
                 .spawn()?;
-            Ok(Recruit { line: Some(ours), process })
+            Ok(Recruit { line: Some(ours), process: Some(process) })
         };
         spawned().map_err(Error::io("start a keeper"))
     }
@@ -86,19 +88,22 @@ impl Recruit {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deaf = || Error::not_started("what was started is no keeper");
         let line = self.line.take().ok_or_else(deaf)?;
-        let pid = i32::try_from(self.process.id()).ok();
+        let process = self.process.as_mut().ok_or_else(deaf)?;
+        let pid = i32::try_from(process.id()).ok();
         let mut silence = Silence::of(|| pid);
         let told = silence.wait_for(PATIENCE, tell(line, &start, by)).await;
-        silence.wait_for(PATIENCE, exit(&mut self.process)).await;
+        silence.wait_for(PATIENCE, exit(process)).await;
         told.ok_or_else(deaf)?
     }
 }
 
 impl Drop for Recruit {
     fn drop(&mut self) {
-        if matches!(self.process.try_wait(), Ok(None)) {
-            let _ = self.process.kill();
-            let _ = self.process.wait();
+        let Some(mut process) = self.process.take() else { return };
+        if matches!(process.try_wait(), Ok(None)) {
+            let _ = process.kill();
+            // One that cannot die yet holds up nobody but a thread of its own.
+            on_thread(move || drop(process.wait()));
         }
     }
 }

@@ -12,6 +12,10 @@
 //! # }
 //! ```
 //!
+//! Orders are given whole, by the first poll of their future, and carried out on a thread of the
+//! library's own: dropping the future takes nothing back, and any executor will do. What only
+//! waits ends with its future. Each function says which it is.
+//!
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
 

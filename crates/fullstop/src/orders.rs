@@ -23,6 +23,13 @@ use tokio::time::sleep;
 /// How long the thread stays without work, at least.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// The signals of a program are for its own threads to hear, and one that the program holds back
+/// must not end it through a thread of ours. What such a thread starts is given the mask of
+/// whoever asked for it: see `Recruit`.
+pub(crate) fn hear_no_signals() {
+    hold(&(1..=64).filter_map(Signal::new).collect::<Vec<_>>());
+}
+
 struct Thread {
     /// Of its runtime, for as long as the thread takes orders.
     handle: Option<Handle>,
@@ -61,9 +68,7 @@ impl Background {
     }
 
     fn serve(self) {
-        // The signals of the program are heard by the program's own threads. What is started here
-        // is given the caller's mask: see `Recruit`.
-        hold(&(1..=64).filter_map(Signal::new).collect::<Vec<_>>());
+        hear_no_signals();
         let Some(runtime) = &self.0 else { return };
         runtime.block_on(async {
             let mut given = 0;

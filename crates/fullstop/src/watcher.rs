@@ -11,6 +11,7 @@ mod journal;
 mod sources;
 mod waker;
 
+use crate::orders::hear_no_signals;
 use fullstop_cage::os::Bell;
 use fullstop_core::id::Id;
 use fullstop_store::Store;
@@ -73,6 +74,7 @@ impl Watcher {
     }
 
     fn serve(&self, bell: &Bell) {
+        hear_no_signals();
         loop {
             bell.silence();
             let waits = {

@@ -13,8 +13,10 @@ const MANY: usize = 5;
 
 type Done = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Gives the order to a run, and whether the run's end follows from it.
-fn orders() -> Vec<(&'static str, fn(Run) -> Done)> {
+type Give = fn(Run) -> Done;
+
+/// Orders that a run's end follows from, by their names.
+fn orders() -> Vec<(&'static str, Give)> {
     vec![
         ("stop", |run| Box::pin(async move { drop(run.stop().await) })),
         ("stop_with", |run| Box::pin(async move { drop(run.stop_with(|_| ()).await) })),

@@ -25,6 +25,8 @@ pub fn leave_nothing_unknown(runs: &Runs) -> Result<(), Box<dyn Error>> {
         drop(start);
         all.push(seconds);
     }
+    // The directory can be read.
+    runs.live_ids()?;
     let is_over = || {
         runs.live_ids().is_ok_and(|live| live.is_empty()) && !all.iter().any(|it| is_running(it))
     };
@@ -37,8 +39,26 @@ pub fn keep_the_mask(runs: &Runs) -> Result<(), Box<dyn Error>> {
     let own = held_back("/proc/thread-self/status")?;
     let run = Sleeper::start(runs, 1)?.run;
     check_mask(&run, &own)?;
-    check_mask(&finish(run.restart())?, &own)
+    check_mask(&finish(run.restart())?, &own)?;
+    let mut ours = 0;
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let path = thread?.path();
+        // One that has just ended is nobody.
+        let Ok(name) = std::fs::read_to_string(path.join("comm")) else { continue };
+        if let Ok(held) = held_back(&path.join("status").to_string_lossy())
+            && name.starts_with("fullstop-")
+        {
+            let held = u64::from_str_radix(&held, 16)?;
+            assert!(held & TERM != 0, "{name} would hear a signal of the program's");
+            ours += 1;
+        }
+    }
+    assert!(ours > 0, "orders are carried out on no thread of ours");
+    Ok(())
 }
+
+/// Its bit in a mask.
+const TERM: u64 = 1 << 14;
 
 fn check_mask(run: &Run, own: &str) -> Result<(), Box<dyn Error>> {
     let members = run.processes()?;
