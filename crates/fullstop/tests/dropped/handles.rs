@@ -1,6 +1,6 @@
 //! The last handle of a run that this program has spawned, and the death of the program itself.
 
-use crate::kit::{finish, until};
+use crate::kit::{SOON, finish, until};
 use fullstop::{Command, Ladder, Reason, Report, Run, RunState, Runs, Signal};
 use std::error::Error;
 use std::io::{BufRead as _, BufReader};
@@ -41,7 +41,7 @@ fn is_ready(saved: &Path) -> bool {
 
 /// How it ends, without a handle of it.
 fn end_of(runs: &Runs, id: &str) -> fullstop::Result<Report> {
-    finish(runs.find(id)?.wait())
+    finish(runs.find(id)?.wait_for(Some(SOON)))
 }
 
 pub fn last_handle(runs: &Runs) -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,6 @@
 //! Orders are given whole, by their first poll.
 
-use crate::kit::{Sleeper, finish, poll_times, until};
+use crate::kit::{SOON, Sleeper, finish, poll_times, until};
 use fullstop::{Id, Order, Ready, Reason, Run, RunState, Runs, Signal, Stdin, ask_all, end_all};
 use std::error::Error;
 use std::pin::Pin;
@@ -56,7 +56,7 @@ pub fn one_run(runs: &Runs) -> Result<(), Box<dyn Error>> {
         for polls in 1..=MOST_POLLS {
             let sleeper = Sleeper::start(runs, 11)?;
             let answered = poll_times(order(sleeper.run.clone()), polls).is_some();
-            let report = finish(sleeper.run.wait())?;
+            let report = finish(sleeper.run.wait_for(Some(SOON)))?;
             assert!(report.is_proven() && !sleeper.lives(), "{name}, after {polls} polls");
             if answered {
                 break;
@@ -104,7 +104,7 @@ fn input(runs: &Runs) -> Result<(), Box<dyn Error>> {
             finish(run.close_stdin())?;
             closed = false;
         }
-        let report = finish(run.wait())?;
+        let report = finish(run.wait_for(Some(SOON)))?;
         assert_eq!(report.reason(), Reason::Exited, "after {polls} polls");
         let (out, _) = run.output()?;
         assert!(out == b"whole\n" || out.is_empty() && !sent, "after {polls} polls: {out:?}");
@@ -123,7 +123,7 @@ fn asks_whoever_is_late(runs: &Runs) -> Result<(), Box<dyn Error>> {
     assert!(poll_times(waiting, 1).is_none());
     untouched(&late, "ready_or_stop, while it waits")?;
     assert!(finish(late.run.ready_or_stop(&never, Duration::ZERO)).is_err());
-    let report = finish(late.run.wait())?;
+    let report = finish(late.run.wait_for(Some(SOON)))?;
     assert_eq!(report.reason(), Reason::StartTimeout);
     Ok(())
 }
@@ -176,7 +176,10 @@ fn order_many(runs: &Runs, what: ToMany, polls: usize) -> Result<bool, Box<dyn E
         return Ok(false);
     }
     for sleeper in &all {
-        assert!(finish(sleeper.run.wait())?.is_proven() && !sleeper.lives(), "{name}");
+        assert!(
+            finish(sleeper.run.wait_for(Some(SOON)))?.is_proven() && !sleeper.lives(),
+            "{name}"
+        );
     }
     if matches!(what, ToMany::Close) {
         assert_eq!(group.closed_by()?, Some(name));
