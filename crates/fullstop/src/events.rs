@@ -31,6 +31,7 @@ use tokio::time::timeout;
 /// }
 /// assert!(matches!(seen[0], EventKind::Started { .. }));
 /// # blocking::wait(run.wait())?;
+/// # drop(events); // It makes the journal anew where that is removed.
 /// # std::fs::remove_dir_all(&dir)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
