@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::temp_dir().join(format!("fullstop-dropped-{}", std::process::id()));
     let runs = Runs::at(&dir)?;
     for (name, check) in CHECKS {
-        if first.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+        let is_meant = |only: &String| only.starts_with('-') || name.contains(only.as_str());
+        if !first.as_ref().is_none_or(is_meant) {
             continue;
         }
         let checked = check(&runs);
