@@ -16,16 +16,18 @@ pub enum Scenario {
     Followers,
     Watched,
     Windows,
+    Ticker,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Crowd,
         Self::BusyLibrary,
         Self::Growth,
         Self::Followers,
         Self::Watched,
         Self::Windows,
+        Self::Ticker,
     ];
 
     pub fn name(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Scenario {
             Self::Followers => "followers",
             Self::Watched => "watched",
             Self::Windows => "windows",
+            Self::Ticker => "ticker",
         }
     }
 
@@ -49,13 +52,14 @@ impl Scenario {
             Self::Windows => {
                 "a window that is killed with its guards and keepers beside a living one"
             }
+            Self::Ticker => "a ticker of 1 ms on the thread that starts and stops runs",
         }
     }
 
     /// How many runs, or rounds of windows, unless told otherwise.
     pub fn runs(self) -> usize {
         match self {
-            Self::Crowd | Self::Followers => 1000,
+            Self::Crowd | Self::Followers | Self::Ticker => 1000,
             Self::BusyLibrary => 300,
             Self::Windows => 200,
             Self::Growth | Self::Watched => 5000,
@@ -90,6 +94,8 @@ pub struct Job {
     pub follower: PathBuf,
     /// One window of an application.
     pub window: PathBuf,
+    /// One that ticks while it starts and stops runs.
+    pub ticker: PathBuf,
     /// A directory for records, on a disk where there is one.
     pub state: PathBuf,
     /// A directory for what the agents save.
@@ -191,6 +197,30 @@ pub struct WindowTidied {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WindowStarted {
     pub started: usize,
+}
+
+/// What the program with the ticker says.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Ticked {
+    pub alone: Lateness,
+    /// On the thread that starts and stops runs.
+    pub beside: Lateness,
+    /// On another thread, meanwhile.
+    pub control: Lateness,
+    pub longest_poll_us: u64,
+    /// How many runs were stopped, with a proof.
+    pub proven: usize,
+    pub failures: BTreeMap<String, usize>,
+}
+
+/// How late a ticker was, in microseconds.
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize)]
+pub struct Lateness {
+    pub ticks: usize,
+    pub median_us: u64,
+    /// Of 99 in 100.
+    pub most_us: u64,
+    pub worst_us: u64,
 }
 
 /// What a report says of an end: why, and how the leader exited, as JSON.

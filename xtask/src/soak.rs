@@ -70,6 +70,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     let host = program(&programs, "bench-host")?;
     let follower = program(&programs, "bench-follow")?;
     let window = program(&programs, "bench-window")?;
+    let ticker = program(&programs, "bench-ticker")?;
 
     let mut missed = 0;
     for &scenario in &options.scenarios {
@@ -83,6 +84,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
             host: host.clone(),
             follower: follower.clone(),
             window: window.clone(),
+            ticker: ticker.clone(),
             state: state.clone(),
             scratch: scratch.join("agents"),
             answer: scratch.join("answer.json"),

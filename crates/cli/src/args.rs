@@ -240,9 +240,10 @@ fn wait(mut words: Words<'_>) -> Read<Call> {
 
 fn stop(mut words: Words<'_>) -> Read<StopOptions> {
     let (mut all, mut group, mut labels) = (false, None, Labels::default());
-    let (mut wait, mut json, mut quiet) = (true, false, false);
+    let (mut within, mut wait, mut json, mut quiet) = (None, true, false, false);
     while let Some(option) = words.next()? {
         match option.long {
+            "within" => within = Some(words.time(option)?),
             "all" => all = true,
             "group" => group = Some(words.text(option)?),
             "label" => words.label(option, &mut labels)?,
@@ -263,7 +264,7 @@ fn stop(mut words: Words<'_>) -> Read<StopOptions> {
         }
         _ => return words.fail("ids, --group, --label and --all: only one of them"),
     };
-    Ok(StopOptions { which, wait, json, quiet })
+    Ok(StopOptions { which, within, wait, json, quiet })
 }
 
 fn signal(mut words: Words<'_>) -> Read<Call> {

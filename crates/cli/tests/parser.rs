@@ -251,6 +251,9 @@ fn small_commands_get_what_they_were_told() {
     let ids = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let Ok(Call::Stop(stop)) = parse("stop a --no-wait b") else { panic!() };
     assert_eq!((stop.which, stop.wait), (Which::Ids(ids(&["a", "b"])), false));
+    let Ok(Call::Stop(stop)) = parse("stop a --within 2500ms") else { panic!() };
+    assert_eq!(stop.within, Some(Duration::from_millis(2500)));
+    assert!(parse("kill a --within 1s").is_err(), "a kill takes no time");
     let Ok(Call::Kill(kill)) = parse("kill --group plan/research") else { panic!() };
     assert_eq!((kill.which, kill.wait), (Which::Group("plan/research".to_owned()), true));
     let Ok(Call::Signal { signal, which, json: false }) = parse("signal HUP a b") else { panic!() };

@@ -88,6 +88,8 @@ pub struct Stop {
     pub climb: Climb,
     /// When somebody first asked for it; nobody has, if it began by itself.
     pub asked: Option<Moment>,
+    /// When the soft steps are over at the latest, however patient the ladder is.
+    pub limit: Option<Moment>,
 }
 
 /// Where on the ladder a stop stands.
@@ -145,8 +147,9 @@ pub enum Ask {
     Signal(Signal),
     /// This signal came from the terminal, so the leader has it already.
     Terminal(Signal),
-    /// By somebody who can be answered, for this reason. Given twice it is one.
-    Order(Reason),
+    /// By somebody who can be answered, for this reason. Given twice it is one, within the
+    /// shorter time; without any time it is the last step.
+    Order { reason: Reason, within: Option<Duration> },
 }
 
 /// An order.
@@ -346,7 +349,7 @@ fn leader_exited(
     }
     match (state, plan.on_exit) {
         (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => {
-            begin(Reason::Exited, plan.ladder.for_the_rest(), leader, None, now)
+            begin(Cause::unasked(Reason::Exited), plan.ladder.for_the_rest(), leader, now)
         }
         // A leader that was stopped when it was killed does not hold up the clocks of the rest.
         (State::Starting { clocks, .. } | State::Running { clocks, .. }, OnExit::Wait) => {
@@ -375,7 +378,7 @@ fn asked_leader_exited(stop: Stop, now: Moment) -> (State, Vec<Effect>) {
         }
         // Its stdin was all that was asked for; nobody else has heard a word yet.
         Some(Step { action: Action::CloseStdin | Action::Input(_), .. }) => {
-            climb(stop.reason, ladder.clone(), step + 1, stop.leader, stop.asked, now)
+            climb(stop.cause(), ladder.clone(), step + 1, stop.leader, now)
         }
         _ => (State::Stopping(stop), vec![]),
     }
@@ -405,15 +408,20 @@ fn with_clocks(state: State, change: impl FnOnce(Clocks) -> Clocks) -> State {
 fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect>) {
     let leader = state.leader();
     let (ladder, heard) = match ask {
-        Ask::Plain | Ask::Order(_) => (plan.ladder.clone(), false),
+        Ask::Plain | Ask::Order { .. } => (plan.ladder.clone(), false),
         Ask::Terminal(Signal::HUP) => (plan.ladder.starting_with(Signal::HUP), true),
         // The command has it; what it makes of a Ctrl-C is its own business.
         Ask::Terminal(_) if leader == Leader::Alive => return (state, vec![]),
         // Where there is no command to make anything of it, it is an ask like any.
         Ask::Signal(signal) | Ask::Terminal(signal) => (plan.ladder.starting_with(signal), false),
     };
-    let reason = if let Ask::Order(reason) = ask { reason } else { Reason::Stopped };
-    let (state, mut effects) = begin(reason, ladder, leader, Some(now), now);
+    let (reason, within) = match ask {
+        Ask::Order { reason, within } => (reason, within),
+        _ => (Reason::Stopped, None),
+    };
+    let limit = within.map(|within| now + within);
+    let (state, mut effects) =
+        begin(Cause { reason, asked: Some(now), limit }, ladder, leader, now);
     if heard {
         for effect in &mut effects {
             if let Effect::Signal { signal: Signal::HUP, whom: Whom::Leader } = effect {
@@ -425,15 +433,30 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
 }
 
 fn asked_again(plan: &Plan, mut stop: Stop, ask: Ask, now: Moment) -> (State, Vec<Effect>) {
-    // Whoever gives orders can say kill; a second stop joins the first.
-    if matches!(ask, Ask::Order(_)) {
-        return (State::Stopping(stop), vec![]);
+    // Whoever gives orders can say kill; a second stop joins the first, and may shorten it.
+    if let Ask::Order { within, .. } = ask {
+        return shorten(stop, within, now);
     }
     let first = *stop.asked.get_or_insert(now);
     let hup = matches!(ask, Ask::Signal(Signal::HUP) | Ask::Terminal(Signal::HUP));
     let joins = hup || now.since(first) < JOIN_WINDOW;
     let state = State::Stopping(stop);
     if joins { (state, vec![]) } else { kill(plan, state, Reason::Killed, now) }
+}
+
+/// Clips a stop that is under way to a shorter time. A longer one changes nothing.
+fn shorten(mut stop: Stop, within: Option<Duration>, now: Moment) -> (State, Vec<Effect>) {
+    let (Some(within), Climb::Soft { ladder, step, deadline }) = (within, &mut stop.climb) else {
+        return (State::Stopping(stop), vec![]);
+    };
+    let limit = stop.limit.map_or(now + within, |before| before.min(now + within));
+    if limit <= now {
+        let (ladder, step) = (ladder.clone(), *step);
+        return climb(Cause { limit: Some(limit), ..stop.cause() }, ladder, step, stop.leader, now);
+    }
+    *deadline = limit.min(*deadline);
+    stop.limit = Some(limit);
+    (State::Stopping(stop), vec![])
 }
 
 /// To the last step, from wherever it stands.
@@ -443,16 +466,16 @@ fn kill(plan: &Plan, state: State, reason: Reason, now: Moment) -> (State, Vec<E
     match state {
         State::Stuck { .. } => (state, vec![Effect::Kill]),
         State::Stopping(Stop { climb: Climb::Kill { .. }, .. }) => (state, vec![]),
-        State::Stopping(Stop { asked, .. }) => last_step(plan, reason, leader, asked, now),
-        _ => last_step(plan, reason, leader, None, now),
+        State::Stopping(stop) => last_step(plan, stop.cause(), leader, now),
+        _ => last_step(plan, Cause::unasked(reason), leader, now),
     }
 }
 
 fn keeper_died(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effect>) {
     match state {
         // The guard has not taken this step itself yet, and needs its time for it.
-        State::Stopping(Stop { reason, leader, climb: Climb::Kill { .. }, asked }) => {
-            last_step(plan, reason, leader, asked, now)
+        State::Stopping(stop @ Stop { climb: Climb::Kill { .. }, .. }) => {
+            last_step(plan, stop.cause(), stop.leader, now)
         }
         state => kill(plan, state, Reason::KeeperDied, now),
     }
@@ -462,14 +485,12 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
     let leader = state.leader();
     match state {
         State::Starting { .. } | State::Running { .. } => {
-            begin(Reason::HostGone, host_gone(), leader, None, now)
+            begin(Cause::unasked(Reason::HostGone), host_gone(), leader, now)
         }
         // Nobody waits for the long ladder any more; the reason stays the first. Its death is
         // seen in more than one way, and only the first starts the clock.
-        State::Stopping(Stop { reason, asked, climb: Climb::Soft { ladder, .. }, .. })
-            if ladder != host_gone() =>
-        {
-            begin(reason, host_gone(), leader, asked, now)
+        State::Stopping(stop) if matches!(&stop.climb, Climb::Soft { ladder, .. } if *ladder != host_gone()) => {
+            begin(stop.cause(), host_gone(), leader, now)
         }
         state => (state, vec![]),
     }
@@ -479,15 +500,18 @@ fn patience_is_over(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effec
     let leader = state.leader();
     match state {
         State::Starting { clocks, .. } | State::Running { clocks, .. } => match clocks.next() {
-            Some((_, reason)) => begin(reason, plan.ladder.clone(), leader, None, now),
+            Some((_, reason)) => begin(Cause::unasked(reason), plan.ladder.clone(), leader, now),
             None => (state, vec![]),
         },
-        State::Stopping(Stop {
-            reason, asked, climb: Climb::Soft { ladder, step, .. }, ..
-        }) => climb(reason, ladder, step + 1, leader, asked, now),
-        State::Stopping(Stop { reason, climb: Climb::Kill { .. }, .. }) => {
-            (State::Stuck { reason, leader, again: now + RETRY_EVERY }, vec![Effect::Report])
-        }
+        State::Stopping(stop) => match &stop.climb {
+            Climb::Soft { ladder, step, .. } => {
+                climb(stop.cause(), ladder.clone(), step + 1, leader, now)
+            }
+            Climb::Kill { .. } => {
+                let (reason, again) = (stop.reason, now + RETRY_EVERY);
+                (State::Stuck { reason, leader, again }, vec![Effect::Report])
+            }
+        },
         State::Stuck { reason, .. } => {
             (State::Stuck { reason, leader, again: now + RETRY_EVERY }, vec![Effect::Kill])
         }
@@ -495,49 +519,59 @@ fn patience_is_over(plan: &Plan, state: State, now: Moment) -> (State, Vec<Effec
     }
 }
 
-/// The first step of a stop.
-fn begin(
+/// Why a stop began, and what bounds it: the same from its first step to its last.
+#[derive(Clone, Copy)]
+struct Cause {
     reason: Reason,
-    ladder: Ladder,
-    leader: Leader,
     asked: Option<Moment>,
-    now: Moment,
-) -> (State, Vec<Effect>) {
+    limit: Option<Moment>,
+}
+
+impl Cause {
+    fn unasked(reason: Reason) -> Cause {
+        Cause { reason, asked: None, limit: None }
+    }
+}
+
+impl Stop {
+    fn cause(&self) -> Cause {
+        Cause { reason: self.reason, asked: self.asked, limit: self.limit }
+    }
+}
+
+/// The first step of a stop.
+fn begin(cause: Cause, ladder: Ladder, leader: Leader, now: Moment) -> (State, Vec<Effect>) {
     // Where there is nobody to be polite to, the cage is closed at once.
     let step = if leader == Leader::Unborn { ladder.soft().len() } else { 0 };
-    climb(reason, ladder, step, leader, asked, now)
+    climb(cause, ladder, step, leader, now)
 }
 
 fn climb(
-    reason: Reason,
+    cause: Cause,
     ladder: Ladder,
     step: usize,
     leader: Leader,
-    asked: Option<Moment>,
     now: Moment,
 ) -> (State, Vec<Effect>) {
-    // A step that has nothing to order is not waited for.
-    let mut steps = ladder.soft().iter().enumerate().skip(step);
+    let Cause { reason, asked, limit } = cause;
+    // A step that has nothing to order is not waited for, and none begins when the time is over.
+    let in_time = limit.is_none_or(|limit| now < limit);
+    let mut steps = ladder.soft().iter().enumerate().skip(step).filter(|_| in_time);
     let next = steps.find_map(|(step, at)| Some((step, at.patience, order(at, leader)?)));
     let (climb, effect) = match next {
         Some((step, patience, effect)) => {
-            (Climb::Soft { ladder, step, deadline: now + patience }, effect)
+            let deadline = limit.map_or(now + patience, |limit| limit.min(now + patience));
+            (Climb::Soft { ladder, step, deadline }, effect)
         }
         None => (Climb::Kill { deadline: now + ladder.kill_patience() }, Effect::Kill),
     };
-    let state = State::Stopping(Stop { reason, leader, climb, asked });
+    let state = State::Stopping(Stop { reason, leader, climb, asked, limit });
     (state, vec![effect])
 }
 
-fn last_step(
-    plan: &Plan,
-    reason: Reason,
-    leader: Leader,
-    asked: Option<Moment>,
-    now: Moment,
-) -> (State, Vec<Effect>) {
+fn last_step(plan: &Plan, cause: Cause, leader: Leader, now: Moment) -> (State, Vec<Effect>) {
     let end = plan.ladder.soft().len();
-    climb(reason, plan.ladder.clone(), end, leader, asked, now)
+    climb(cause, plan.ladder.clone(), end, leader, now)
 }
 
 /// What a step orders. Nothing, if it speaks to a leader who is gone.

@@ -46,6 +46,11 @@ fn proofs() -> impl Strategy<Value = Proof> {
     prop_oneof![Just(Proof::NoChildren), Just(Proof::CgroupEmpty), Just(Proof::ScanClean)]
 }
 
+fn orders() -> impl Strategy<Value = Ask> {
+    prop::option::of((0..4000_u64).prop_map(Duration::from_millis))
+        .prop_map(|within| Ask::Order { reason: Reason::GroupClosed, within })
+}
+
 fn inputs() -> impl Strategy<Value = Input> {
     let exit = prop_oneof![
         (0..256).prop_map(Exit::Code),
@@ -55,7 +60,7 @@ fn inputs() -> impl Strategy<Value = Input> {
     let rest = prop_oneof![4 => Just(Rest::Alive), 1 => proofs().prop_map(Rest::Gone)];
     let ask = prop_oneof![
         Just(Ask::Plain),
-        Just(Ask::Order(Reason::GroupClosed)),
+        orders(),
         signals().prop_map(Ask::Signal),
         prop_oneof![Just(Signal::INT), Just(Signal::QUIT), Just(Signal::HUP)]
             .prop_map(Ask::Terminal),
@@ -246,6 +251,48 @@ proptest! {
             }
             prop_assert!(ticks == 0 || is_stuck(&state));
             prop_assert!(now.since(began) <= longest);
+        }
+    }
+
+    #[test]
+    fn an_order_within_a_time_kills_by_then(
+        plan in plans(),
+        history in histories(),
+        within in 0..4000_u64,
+    ) {
+        let within = Duration::from_millis(within);
+        for Turn { after, now: began, .. } in live(&plan, &history) {
+            if after.is_over() || is_stuck(&after) || after.is_killing() {
+                continue;
+            }
+            let order = Input::Ask(Ask::Order { reason: Reason::Stopped, within: Some(within) });
+            let (mut state, mut effects) = decide(&plan, after, order, began);
+            let mut now = began;
+            // Nothing that anybody says meanwhile gives it more time.
+            let later = Ask::Order { reason: Reason::Stopped, within: Some(within * 2) };
+            for ask in [later, Ask::Order { reason: Reason::Stopped, within: None }] {
+                if !effects.contains(&Effect::Kill) {
+                    (state, effects) = decide(&plan, state, Input::Ask(ask), now);
+                }
+            }
+            while !effects.contains(&Effect::Kill) {
+                now = state.deadline().unwrap().max(now);
+                (state, effects) = decide(&plan, state, Input::Tick, now);
+            }
+            prop_assert!(now.since(began) <= within);
+            prop_assert!(state.is_killing());
+        }
+    }
+
+    #[test]
+    fn an_order_never_prolongs_a_stop(plan in plans(), history in histories(), order in orders()) {
+        for Turn { after, now, .. } in live(&plan, &history) {
+            let before = after.deadline();
+            if !matches!(after, State::Stopping(_)) {
+                continue;
+            }
+            let (state, effects) = decide(&plan, after, Input::Ask(order), now);
+            prop_assert!(effects.contains(&Effect::Kill) || state.deadline() <= before);
         }
     }
 

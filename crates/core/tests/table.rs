@@ -40,7 +40,19 @@ fn soft(ladder: Ladder, step: usize) -> Climb {
 
 fn stopping(reason: Reason, leader: Leader, climb: Climb, asked: bool) -> State {
     let asked = asked.then(|| after(Duration::ZERO));
-    State::Stopping(Stop { reason, leader, climb, asked })
+    State::Stopping(Stop { reason, leader, climb, asked, limit: None })
+}
+
+/// Asking the leader, with a second less than its step alone would take.
+fn limited() -> State {
+    let (reason, leader, limit) = (Reason::Stopped, Leader::Alive, seconds(2));
+    let climb = Climb::Soft { ladder: ladder(), step: 0, deadline: limit };
+    State::Stopping(Stop { reason, leader, climb, asked: Some(seconds(0)), limit: Some(limit) })
+}
+
+fn order(within: Option<u64>) -> Input {
+    let within = within.map(Duration::from_millis);
+    Input::Ask(Ask::Order { reason: Reason::GroupClosed, within })
 }
 
 fn patient(timeout: Option<u64>, no_output: Option<u64>, idle: Option<u64>) -> Plan {
@@ -96,6 +108,7 @@ fn states() -> Vec<(&'static str, State)> {
         ("asking the leader", asked(Leader::Alive, soft(ladder(), 0))),
         ("closing stdin", asked(Leader::Alive, soft(ladder(), 1))),
         ("asking the tree", asked(Leader::Alive, soft(ladder(), 2))),
+        ("asking within a time", limited()),
         (
             "asking the rest",
             stopping(Reason::Exited, gone, soft(ladder().for_the_rest(), 0), false),
@@ -143,8 +156,11 @@ fn facts(state: &State) -> Vec<(&'static str, Input, OnExit, Moment)> {
         ("ask hup, later", ask(Ask::Signal(Signal::HUP)), stop, later),
         ("ask int from terminal, later", ask(Ask::Terminal(Signal::INT)), stop, later),
         ("ask hup from terminal, later", ask(Ask::Terminal(Signal::HUP)), stop, later),
-        ("order", ask(Ask::Order(Reason::GroupClosed)), stop, soon),
-        ("order, later", ask(Ask::Order(Reason::GroupClosed)), stop, later),
+        ("order", order(None), stop, soon),
+        ("order, later", order(None), stop, later),
+        ("order within 1s", order(Some(1000)), stop, soon),
+        ("order within 10s", order(Some(10_000)), stop, soon),
+        ("order within 0s", order(Some(0)), stop, soon),
         ("kill", Input::Kill, stop, soon),
         ("forward usr1", Input::Forward(Signal::USR1), stop, soon),
         ("host-gone", Input::HostGone, stop, soon),
@@ -209,11 +225,13 @@ fn show_state(state: &State) -> String {
         State::Running { leader, clocks } => {
             format!("running{}, leader {}", show_clocks(clocks), show_leader(*leader))
         }
-        State::Stopping(Stop { reason, leader, climb, asked }) => {
+        State::Stopping(Stop { reason, leader, climb, asked, limit }) => {
             let step = climb.current_step().map_or("kill".to_owned(), Step::label);
             let leader = show_leader(*leader);
             let asked = asked.map_or("unasked".to_owned(), |when| format!("asked at {}", at(when)));
-            format!("{reason}: {step} until {}, leader {leader}, {asked}", at(climb.deadline()))
+            let limit = limit.map(|limit| format!(", within {}", at(limit))).unwrap_or_default();
+            let until = at(climb.deadline());
+            format!("{reason}: {step} until {until}, leader {leader}, {asked}{limit}")
         }
         State::Stuck { reason, leader, again } => {
             format!("stuck: {reason}, leader {}, again at {}", show_leader(*leader), at(*again))

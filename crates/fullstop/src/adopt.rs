@@ -1,6 +1,7 @@
 //! A run gets this program for its host.
 
 use crate::error::{Error, Result};
+use crate::orders::await_there;
 use crate::run::Run;
 use crate::stop::{self, Accepted};
 use fullstop_protocol::{HostPolicy, RequestKind};
@@ -45,14 +46,17 @@ impl Run {
     pub async fn adopt(&self, policy: HostPolicy) -> Result<Run> {
         let app = self.runs().app().map(str::to_owned);
         let adopt = RequestKind::Adopt { app, on_host_exit: policy };
-        let line = match stop::accept(self, &adopt).await? {
-            Accepted::By(line, _) => line,
-            Accepted::Over(report) => return Err(Error::Ended(report)),
+        let run = self.unhosted();
+        let reserve = async move {
+            let line = match stop::accept(&run, &adopt).await? {
+                Accepted::By(line, _) => line,
+                Accepted::Over(report) => return Err(Error::Ended(report)),
+            };
+            let once_more = line.next_request(&run, adopt);
+            let line = line.into_std().and_then(|line| Ok((line, once_more?)));
+            line.map_err(Error::io("use the line to the keeper"))
         };
-        let fail = Error::io("use the line to the keeper");
-        let once_more = line.next_request(self.generation(), adopt);
-        let (line, once_more) =
-            line.into_std().and_then(|line| Ok((line, once_more?))).map_err(fail)?;
+        let (line, once_more) = await_there(reserve).await?;
         // From here to the end there is no await: who has the run has said so to the keeper, and
         // who was dropped has not.
         acknowledge(&line, &once_more).map_err(Error::io("tell the keeper that it is heard"))?;

@@ -34,6 +34,7 @@ use tokio::time::timeout;
 /// }
 /// assert!(matches!(seen[0], EventKind::Started { .. }));
 /// # blocking::wait(run.wait())?;
+/// # drop(events); // It makes the journal anew where that is removed.
 /// # let _ = std::fs::remove_dir_all(&dir);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -1,6 +1,7 @@
 //! Stops as they are asked for by a program that stands in front of a run.
 
 use crate::error::Result;
+use crate::orders::carry_out;
 use crate::run::Run;
 use crate::stop;
 use fullstop_core::signal::Signal;
@@ -31,7 +32,7 @@ impl StopCause {
             StopCause::Signal(signal) => (StopReason::Stopped, Some(signal)),
             StopCause::HostGone => (StopReason::HostGone, None),
         };
-        RequestKind::Stop { reason, signal }
+        RequestKind::Stop { reason, signal, within: None }
     }
 }
 
@@ -39,12 +40,13 @@ impl Run {
     /// Stops it as if the run itself had heard that, and returns with the report. A keeper that
     /// hangs is gone around, as by [`Run::stop`].
     pub async fn stop_because(&self, cause: StopCause) -> Result<Report> {
-        stop::order(self, &cause.request(), |_| ()).await
+        self.end(cause.request(), |_| ()).await
     }
 
     /// Says the same again while a stop is under way, which may mean more: a signal that is
     /// repeated after a second escalates to the last step. Returns once that was accepted.
     pub async fn repeat_stop(&self, cause: StopCause) -> Result<()> {
-        stop::accept(self, &cause.request()).await.map(drop)
+        let run = self.unhosted();
+        carry_out(async move { stop::accept(&run, &cause.request()).await.map(drop) }).await
     }
 }

@@ -2,16 +2,17 @@
 
 use crate::error::Result;
 use crate::files::GroupFiles;
-use crate::helpers::help_with;
+use crate::helpers::{help, help_with};
+use crate::orders::{Teller, carry_out_telling};
 use crate::run::Run;
 use crate::runs::Runs;
-use crate::stop::Progress;
+use crate::stop::{self, Progress};
 use fullstop_core::id::Id;
-use fullstop_protocol::{Report, StopReason};
+use fullstop_protocol::{Report, RequestKind, StopReason};
 use fullstop_store::GroupName;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use tokio::sync::mpsc;
+use std::panic::resume_unwind;
 use tokio::task::JoinSet;
 
 /// A named set of runs, nested by path: `plan/research`.
@@ -129,31 +130,61 @@ impl Group {
     }
 
     /// Stops everything that is in it now, at any depth.
+    ///
+    /// The first poll gives the order, for all of them: if the future is dropped then, all are
+    /// stopped all the same. If it is dropped before, nothing was ordered.
     pub async fn stop(&self) -> Result<GroupReport> {
         self.stop_with(|_, _| ()).await
     }
 
-    /// As [`Group::stop`], telling how it goes with each.
+    /// As [`Group::stop`], telling how it goes with each: in the polls of the caller, and so only
+    /// for as long as the future is polled.
     pub async fn stop_with(&self, tell: impl FnMut(&Id, Progress)) -> Result<GroupReport> {
-        let mut whole = GroupReport { group: self.name.to_string(), ..GroupReport::default() };
-        self.stop_all(&mut whole, StopReason::Stopped, tell).await;
-        Ok(whole)
+        self.end(StopReason::Stopped, tell).await
     }
 
     /// From here on nothing can start in it; everything in it is stopped.
+    ///
+    /// The first poll gives the order, whole: if the future is dropped then, the group is closed
+    /// and all in it are stopped all the same. If it is dropped before, the group is open and
+    /// nothing was ordered.
     pub async fn close(&self) -> Result<GroupReport> {
         self.close_with(|_, _| ()).await
     }
 
-    /// As [`Group::close`], telling how it goes with each. Also if the group itself cannot be
+    /// As [`Group::close`], telling how it goes with each: in the polls of the caller, and so only
+    /// for as long as the future is polled. Also if the group itself cannot be
     /// closed everything in it is stopped, and the report says both.
     pub async fn close_with(&self, tell: impl FnMut(&Id, Progress)) -> Result<GroupReport> {
+        self.end(StopReason::GroupClosed, tell).await
+    }
+
+    async fn end(
+        &self,
+        reason: StopReason,
+        mut tell: impl FnMut(&Id, Progress),
+    ) -> Result<GroupReport> {
+        let group = self.clone();
+        let order = |teller| async move { group.carry_out(reason, teller).await };
+        carry_out_telling(order, |(id, progress): (Id, Progress)| tell(&id, progress)).await
+    }
+
+    async fn carry_out(
+        self,
+        reason: StopReason,
+        teller: Teller<(Id, Progress)>,
+    ) -> Result<GroupReport> {
         let mut whole = GroupReport { group: self.name.to_string(), ..GroupReport::default() };
-        let closed = self.name.close(self.runs.store().root());
-        whole.closed = closed.is_ok();
-        self.stop_all(&mut whole, StopReason::GroupClosed, tell).await;
-        let failed = |why| format!("cannot close group {}: {why}", self.name);
-        whole.errors.extend(closed.err().map(failed));
+        let mut failed = None;
+        if reason == StopReason::GroupClosed {
+            let theirs = self.clone();
+            match help(move || theirs.name.close(theirs.runs.store().root())).await? {
+                Ok(()) => whole.closed = true,
+                Err(why) => failed = Some(format!("cannot close group {}: {why}", self.name)),
+            }
+        }
+        self.stop_all(&mut whole, reason, &teller).await?;
+        whole.errors.extend(failed);
         Ok(whole)
     }
 
@@ -170,8 +201,8 @@ impl Group {
         &self,
         whole: &mut GroupReport,
         reason: StopReason,
-        mut tell: impl FnMut(&Id, Progress),
-    ) {
+        teller: &Teller<(Id, Progress)>,
+    ) -> Result<()> {
         loop {
             let known = |run: &Run| {
                 whole.reports.iter().any(|report| {
@@ -183,60 +214,59 @@ impl Group {
                 Ok(members) => members.into_iter().filter(|run| !known(run)).collect(),
                 Err(why) => {
                     whole.errors.push(format!("group {} cannot be listed: {why}", self.name));
-                    return;
+                    return Ok(());
                 }
             };
             if members.is_empty() {
-                return;
+                return Ok(());
             }
-            self.stop_members(members, whole, reason, &mut tell).await;
+            stop_members(members, whole, reason, teller).await;
             if !whole.closed || !whole.errors.is_empty() {
-                return;
+                return Ok(());
             }
         }
     }
+}
 
-    /// All side by side. A member counts as living until its own stop has said otherwise.
-    async fn stop_members(
-        &self,
-        members: Vec<Run>,
-        whole: &mut GroupReport,
-        reason: StopReason,
-        tell: &mut impl FnMut(&Id, Progress),
-    ) {
-        let (teller, mut told) = mpsc::unbounded_channel();
-        let mut stops = JoinSet::new();
-        let mut unproven: BTreeSet<Id> = members.iter().map(|run| run.id().clone()).collect();
-        for run in members {
-            let teller = teller.clone();
-            stops.spawn(async move {
-                let id = run.id().clone();
-                let tell = |progress| drop(teller.send((id.clone(), progress)));
-                let stopped = match run.stop_for(reason, tell).await {
-                    // It saw the close, and left no trace.
-                    Err(_) if run.is_gone().await.unwrap_or(false) => Ok(None),
-                    stopped => stopped.map(Some),
-                };
-                (id, stopped)
-            });
-        }
-        drop(teller);
-        // It ends when the last of them has dropped its end of the channel.
-        while let Some((id, progress)) = told.recv().await {
-            tell(&id, progress);
-        }
-        while let Some(stopped) = stops.join_next().await {
-            match stopped {
-                Ok((id, Ok(report))) => {
-                    unproven.remove(&id);
-                    whole.reports.extend(report);
-                }
-                Ok((id, Err(why))) => whole.errors.push(format!("{id}: {why}")),
-                Err(error) => whole.errors.push(error.to_string()),
-            }
-        }
-        whole.may_live_on.extend(unproven);
+/// All side by side. A member counts as living until its own stop has said otherwise.
+async fn stop_members(
+    members: Vec<Run>,
+    whole: &mut GroupReport,
+    reason: StopReason,
+    teller: &Teller<(Id, Progress)>,
+) {
+    let mut stops = JoinSet::new();
+    let mut unproven: BTreeSet<Id> = members.iter().map(|run| run.id().clone()).collect();
+    for run in members {
+        let teller = teller.clone();
+        stops.spawn(async move {
+            let id = run.id().clone();
+            let tell = |progress| teller.tell((id.clone(), progress));
+            let request = RequestKind::Stop { reason, signal: None, within: None };
+            let stopped = match stop::order(&run, &request, tell).await {
+                // It saw the close, and left no trace.
+                Err(_) if run.is_gone().await.unwrap_or(false) => Ok(None),
+                stopped => stopped.map(Some),
+            };
+            (id, stopped)
+        });
     }
+    let mut panic = None;
+    while let Some(stopped) = stops.join_next().await {
+        match stopped {
+            Ok((id, Ok(report))) => {
+                unproven.remove(&id);
+                whole.reports.extend(report);
+            }
+            Ok((id, Err(why))) => whole.errors.push(format!("{id}: {why}")),
+            Err(error) => panic = Some(error.into_panic()),
+        }
+    }
+    // A panic of ours is the caller's to hear, and harms no other's stop.
+    if let Some(panic) = panic {
+        resume_unwind(panic);
+    }
+    whole.may_live_on.extend(unproven);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::line::Line;
+use crate::offload::on_thread;
 use crate::readable::readable;
 use crate::stop::Silence;
 use crate::unanswered::Unanswered;
@@ -63,7 +64,8 @@ fn installed(path: &OsStr) -> Option<PathBuf> {
 /// killed when this is dropped.
 pub(crate) struct Recruit {
     line: Option<UnixStream>,
-    process: Child,
+    /// Until it is waited for elsewhere.
+    process: Option<Child>,
 }
 
 impl Recruit {
@@ -80,37 +82,40 @@ impl Recruit {
                 .args([&run.to_string(), ""])
                 .stdin(Stdio::from(OwnedFd::from(theirs)))
                 .spawn()?;
-            Ok(Recruit { line: Some(ours), process })
+            Ok(Recruit { line: Some(ours), process: Some(process) })
         };
         mask.during(spawned).map_err(Error::io("start a keeper"))
     }
 
-    /// Tells it what to run. Returns the line to the keeper.
+    /// Tells it what to run, and on whose behalf. Returns the line to the keeper.
     ///
     /// A process that does not exit, though it has had the time, is no keeper; one that
     /// waits for a processor is waited for.
-    pub async fn hand_over(mut self, start: Start) -> Result<Unanswered> {
+    pub async fn hand_over(mut self, start: Start, by: Option<&str>) -> Result<Unanswered> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deaf = || Error::not_started("what was started is no keeper");
         let line = self.line.take().ok_or_else(deaf)?;
-        let pid = i32::try_from(self.process.id()).ok();
+        let process = self.process.as_mut().ok_or_else(deaf)?;
+        let pid = i32::try_from(process.id()).ok();
         let mut silence = Silence::of(|| pid);
-        let told = silence.wait_for(PATIENCE, tell(line, &start)).await;
-        silence.wait_for(PATIENCE, exit(&mut self.process)).await;
+        let told = silence.wait_for(PATIENCE, tell(line, &start, by)).await;
+        silence.wait_for(PATIENCE, exit(process)).await;
         told.ok_or_else(deaf)?
     }
 }
 
 impl Drop for Recruit {
     fn drop(&mut self) {
-        if matches!(self.process.try_wait(), Ok(None)) {
-            let _ = self.process.kill();
-            let _ = self.process.wait();
+        let Some(mut process) = self.process.take() else { return };
+        if matches!(process.try_wait(), Ok(None)) {
+            let _ = process.kill();
+            // One that cannot die yet holds up nobody but a thread of its own.
+            on_thread(move || drop(process.wait()));
         }
     }
 }
 
-async fn tell(line: UnixStream, start: &Start) -> Result<Unanswered> {
+async fn tell(line: UnixStream, start: &Start, by: Option<&str>) -> Result<Unanswered> {
     let mut text =
         serde_json::to_vec(start).map_err(|error| Error::io("write a spec")(error.into()))?;
     text.push(b'\n');
@@ -119,7 +124,7 @@ async fn tell(line: UnixStream, start: &Start) -> Result<Unanswered> {
     // There may be secrets in it.
     wipe(&mut text);
     written.map_err(Error::io("tell the keeper what to run"))?;
-    Ok(Unanswered::new(line))
+    Ok(Unanswered::new(line, by))
 }
 
 /// Waits for a child of ours to exit.

@@ -4,6 +4,7 @@ mod exchange;
 
 use crate::error::{Error, Result};
 use crate::keys::Key;
+use crate::orders::carry_out;
 use crate::run::Run;
 use exchange::{Done, exchange};
 use fullstop_protocol::RequestKind;
@@ -29,7 +30,7 @@ impl Run {
     pub fn input(&self) -> Input {
         Input {
             // What is sent to a run does not keep it alive.
-            run: Run::new(self.runs().clone(), self.id().clone(), self.generation()),
+            run: self.unhosted(),
             patience: PATIENCE,
             sent: 0,
             given: 0,
@@ -83,8 +84,7 @@ impl Run {
 ///
 /// **If a call is dropped**, at most 8 KiB are on their way, and nothing else of its input is
 /// sent. What is on its way is not sent twice: the next call first waits for what becomes of it,
-/// and [`Input::flush`] does nothing else. [`Input::sent`] is exact from then on. The next call
-/// must be made in the same runtime.
+/// and [`Input::flush`] does nothing else. [`Input::sent`] is exact from then on.
 ///
 /// As an [`AsyncWrite`], a write has taken up to 8 KiB and does not wait for them: the next one
 /// does, and `flush` and `shutdown` do, of which the latter is [`Input::close`]. So an error may
@@ -182,7 +182,10 @@ impl Input {
         let State::Idle(connection) = &mut self.state else { return };
         let connection = connection.take();
         let exchange = exchange(self.run.clone(), connection, request, length, self.patience);
-        self.state = State::Busy(Box::pin(exchange));
+        self.state = State::Busy(Box::pin(async move {
+            let done = carry_out(async move { Ok(exchange.await) }).await;
+            done.unwrap_or_else(|why| Done { connection: None, length, result: Err(why) })
+        }));
     }
 
     fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {

@@ -15,6 +15,10 @@
 //! be, as in a library that Python has loaded, an installed `fullstop` is used, or the
 //! [executable that is named](Runs::with_keeper).
 //!
+//! Orders are given whole, by the first poll of their future, and carried out on a thread of the
+//! library's own: dropping the future takes nothing back, and any executor will do. What only
+//! waits ends with its future. Each function says which it is.
+//!
 //! Without an async runtime, use [`blocking`].
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -34,6 +38,7 @@ mod foreground;
 mod group;
 mod helpers;
 mod host;
+mod host_line;
 mod hosts;
 mod input;
 mod keys;
@@ -43,6 +48,7 @@ mod logs;
 mod many;
 mod mask;
 mod offload;
+mod orders;
 mod readable;
 mod ready;
 mod restart;

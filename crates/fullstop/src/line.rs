@@ -1,6 +1,7 @@
 //! The line to a keeper: one JSON object each way a line.
 
 use crate::error::{Error, Result};
+use crate::run::Run;
 use fullstop_cage::linux::{identify, peer};
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::shows_title_of_keeper;
@@ -8,6 +9,7 @@ use fullstop_protocol::{Hello, RECORD_VERSION, Record, Reply, ReplyKind, Request
 use fullstop_store::{Store, StoreError, world};
 use rustix::net::{SendFlags, send};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
@@ -62,14 +64,10 @@ impl Line {
         })
     }
 
-    /// Asks, and returns the answer; nothing, if the keeper is gone.
-    pub async fn ask(
-        &mut self,
-        generation: Option<u32>,
-        kind: &RequestKind,
-    ) -> io::Result<Option<ReplyKind>> {
+    /// Asks the keeper of this run, and returns the answer; nothing, if the keeper is gone.
+    pub async fn ask(&mut self, run: &Run, kind: &RequestKind) -> io::Result<Option<ReplyKind>> {
         self.asked += 1;
-        let request = Request { id: self.asked, generation, by: None, kind: kind.clone() };
+        let request = request(self.asked, run, kind.clone());
         let mut text = Vec::new();
         if !std::mem::replace(&mut self.is_greeted, true) {
             add_line(&mut text, &Hello::ours())?;
@@ -87,19 +85,14 @@ impl Line {
     }
 
     /// Says this if it can be said without waiting, for there will be no other time.
-    pub fn say_last(&self, kind: RequestKind) {
-        let request = Request { id: self.asked + 1, generation: None, by: None, kind };
-        let mut text = Vec::new();
-        if add_line(&mut text, &request).is_ok() {
-            // A keeper that is gone, or has not read what it was told before, is not waited for.
-            let _ = send(self.stream.get_ref(), &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-        }
+    pub fn say_last(&self, by: Option<&str>, kind: RequestKind) {
+        say_at_once(self.stream.get_ref(), by, kind);
     }
 
     /// The next request, as it is written, without asking it.
-    pub fn next_request(&self, generation: Option<u32>, kind: RequestKind) -> io::Result<Vec<u8>> {
+    pub fn next_request(&self, run: &Run, kind: RequestKind) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        add_line(&mut text, &Request { id: self.asked + 1, generation, by: None, kind })?;
+        add_line(&mut text, &request(self.asked + 1, run, kind))?;
         Ok(text)
     }
 
@@ -126,6 +119,20 @@ impl Line {
             }
         }
     }
+}
+
+/// Says this to a keeper, without waiting for anything: one that is gone, or has not read what it
+/// was told before, does not hear it.
+pub(crate) fn say_at_once(stream: impl AsFd, by: Option<&str>, kind: RequestKind) {
+    let request = Request { id: 0, generation: None, by: by.map(str::to_owned), kind };
+    let mut text = Vec::new();
+    if add_line(&mut text, &request).is_ok() {
+        let _ = send(stream, &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    }
+}
+
+fn request(id: u64, run: &Run, kind: RequestKind) -> Request {
+    Request { id, generation: run.generation(), by: run.runs().by().map(str::to_owned), kind }
 }
 
 fn add_line(text: &mut Vec<u8>, value: &impl serde::Serialize) -> io::Result<()> {

@@ -1,13 +1,13 @@
 //! Stopping many runs at once.
 
 use crate::error::Result;
+use crate::orders;
 use crate::run::Run;
-use crate::stop::Progress;
+use crate::stop::{self, Progress};
 use fullstop_core::id::Id;
-use fullstop_protocol::Report;
+use fullstop_protocol::{Report, RequestKind, StopReason};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// What is ordered.
@@ -35,11 +35,28 @@ use tokio::time::timeout;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Order {
     /// By the ladder.
     Stop,
+    /// By the ladder, which is cut short when this time is over.
+    StopWithin(Duration),
     /// The last step, now.
     Kill,
+}
+
+impl Order {
+    pub(crate) fn request(self) -> RequestKind {
+        let stop = |within| {
+            let reason = StopReason::Stopped;
+            RequestKind::Stop { reason, signal: None, within }
+        };
+        match self {
+            Order::Stop => stop(None),
+            Order::StopWithin(total) => stop(Some(total)),
+            Order::Kill => RequestKind::Kill,
+        }
+    }
 }
 
 /// What is told of one of many.
@@ -54,6 +71,9 @@ pub enum Update {
 
 /// Ends all of them side by side, telling how each goes and how it ended, as soon as it
 /// has. What goes wrong with one holds up no other.
+///
+/// The first poll gives all the orders: if the future is dropped then, all of them are carried
+/// out all the same. If it is dropped before, none was given.
 pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Update)) {
     let tell = |news: Option<(&Id, Update)>| {
         if let Some((id, update)) = news {
@@ -72,52 +92,59 @@ pub async fn end_all_with_clock(
     mut tell: impl FnMut(Option<(&Id, Update)>),
 ) {
     let (teller, mut told) = mpsc::unbounded_channel();
-    let mut stops = JoinSet::new();
-    for run in runs {
-        let teller = teller.clone();
-        stops.spawn(async move {
-            let id = run.id().clone();
-            let tell = |progress| drop(teller.send((id.clone(), Update::Progress(progress))));
-            let ended = match order {
-                Order::Stop => run.stop_with(tell).await,
-                Order::Kill => run.kill_with(tell).await,
-            };
-            let _ = teller.send((id, Update::Done(ended.map(Box::new))));
-        });
-    }
+    let end = |run: &Run| {
+        let (teller, run) = (teller.clone(), run.unhosted());
+        async move {
+            let tell = |progress| drop(teller.send((run.id().clone(), Update::Progress(progress))));
+            let ended = stop::order(&run, &order.request(), tell).await;
+            let _ = teller.send((run.id().clone(), Update::Done(ended.map(Box::new))));
+            Ok(())
+        }
+    };
+    let given: Vec<_> = runs.iter().map(|run| (run.id(), orders::give(end(run)))).collect();
     drop(teller);
     // It ends when the last of them has dropped its end of the channel.
     loop {
-        match timeout(idle.unwrap_or(Duration::MAX), told.recv()).await {
+        let next = match idle {
+            Some(idle) => timeout(idle, told.recv()).await,
+            None => Ok(told.recv().await),
+        };
+        match next {
             Ok(Some((id, update))) => tell(Some((&id, update))),
             Ok(None) => break,
             Err(_) => tell(None),
         }
     }
-    while let Some(ended) = stops.join_next().await {
-        // A task of ours that panicked: said, and not passed over.
-        if let Err(error) = ended {
-            std::panic::resume_unwind(error.into_panic());
+    for (id, given) in given {
+        // A panic of ours is said, and not passed over.
+        if let Err(error) = async { given?.await }.await {
+            tell(Some((id, Update::Done(Err(error)))));
         }
     }
 }
 
 /// Asks for the end of all of them side by side, telling which were accepted.
+///
+/// The first poll asks all of them: if the future is dropped then, all are asked all the same. If
+/// it is dropped before, none is.
 pub async fn ask_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Result<()>)) {
-    let mut asks = JoinSet::new();
-    for run in runs {
-        asks.spawn(async move {
-            let asked = match order {
-                Order::Stop => run.ask_to_stop().await,
-                Order::Kill => run.ask_to_kill().await,
-            };
-            (run.id().clone(), asked)
-        });
+    let (teller, mut told) = mpsc::unbounded_channel();
+    let ask = |run: &Run| {
+        let (teller, run) = (teller.clone(), run.unhosted());
+        async move {
+            let asked = stop::accept_living(&run, &order.request()).await;
+            let _ = teller.send((run.id().clone(), asked));
+            Ok(())
+        }
+    };
+    let given: Vec<_> = runs.iter().map(|run| (run.id(), orders::give(ask(run)))).collect();
+    drop(teller);
+    while let Some((id, asked)) = told.recv().await {
+        tell(&id, asked);
     }
-    while let Some(asked) = asks.join_next().await {
-        match asked {
-            Ok((id, asked)) => tell(&id, asked),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+    for (id, given) in given {
+        if let Err(error) = async { given?.await }.await {
+            tell(id, Err(error));
         }
     }
 }

@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::files::RunFiles;
 use crate::helpers::help_with;
+use crate::orders::await_there;
 use crate::run::Run;
 use fullstop_core::words::Stream;
-use fullstop_protocol::StopReason;
+use fullstop_protocol::{RequestKind, StopReason};
 use fullstop_store::{LogReader, Piece, Standing};
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -151,52 +152,62 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 impl Run {
     /// Waits until it is ready. An error, if it ends before, or the time is over;
     /// it is not stopped by that.
+    ///
+    /// Nothing is ordered by that: if the future is dropped, it is only waited no longer.
     pub async fn wait_ready(&self, ready: &Ready, patience: Duration) -> Result<()> {
-        let until = Instant::now() + patience;
-        let ready = ready.clone();
-        let mut search = help_with(self.files(), move |files| ready.search(files)).await?;
-        loop {
-            let look = move |files: &RunFiles| {
-                // Asked before, or its last words would be missed.
-                let over = files.standing()? != Standing::Live;
-                let looked = search.look_at_files()?;
-                Ok((over, looked, search))
-            };
-            let (over, mut looked, again) = help_with(self.files(), look).await?;
-            search = again;
-            if let Search::Port(port) = &search {
-                let accepts = timeout_at(until, look_at_port(*port));
-                looked = accepts.await.unwrap_or(Looked::NotYet);
-            }
-            if looked == Looked::Found {
-                return Ok(());
-            }
-            if over && looked == Looked::NotYet {
-                return Err(ended_before(self).await);
-            }
-            if Instant::now() >= until {
-                return Err(Error::NotReady { id: self.id().clone(), patience });
-            }
-            if looked == Looked::Behind {
-                tokio::task::yield_now().await;
-                continue;
-            }
-            sleep(LOOK_EVERY).await;
-        }
+        await_there(wait_ready(self.unhosted(), ready.clone(), patience)).await
     }
 
     /// As [`Run::wait_ready`], but a run that is not ready in time is stopped by its
     /// ladder, for that reason.
+    ///
+    /// If the future is dropped while it is waited, the run is left as it is; a stop that was
+    /// begun by then goes on.
     pub async fn ready_or_stop(&self, ready: &Ready, patience: Duration) -> Result<()> {
         let waited = self.wait_ready(ready, patience).await;
         match &waited {
             Ok(()) => {}
             Err(Error::NotReady { .. }) => {
-                drop(self.stop_for(StopReason::StartTimeout, |_| ()).await?);
+                let reason = StopReason::StartTimeout;
+                let request = RequestKind::Stop { reason, signal: None, within: None };
+                drop(self.end(request, |_| ()).await?);
             }
             Err(_) => drop(self.stop().await?),
         }
         waited
+    }
+}
+
+async fn wait_ready(run: Run, ready: Ready, patience: Duration) -> Result<()> {
+    let until = Instant::now() + patience;
+    let mut search = help_with(run.files(), move |files| ready.search(files)).await?;
+    loop {
+        let look = move |files: &RunFiles| {
+            // Asked before, or its last words would be missed.
+            let over = files.standing()? != Standing::Live;
+            let looked = search.look_at_files()?;
+            Ok((over, looked, search))
+        };
+        let (over, mut looked, again) = help_with(run.files(), look).await?;
+        search = again;
+        if let Search::Port(port) = &search {
+            let accepts = timeout_at(until, look_at_port(*port));
+            looked = accepts.await.unwrap_or(Looked::NotYet);
+        }
+        if looked == Looked::Found {
+            return Ok(());
+        }
+        if over && looked == Looked::NotYet {
+            return Err(ended_before(&run).await);
+        }
+        if Instant::now() >= until {
+            return Err(Error::NotReady { id: run.id().clone(), patience });
+        }
+        if looked == Looked::Behind {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        sleep(LOOK_EVERY).await;
     }
 }
 

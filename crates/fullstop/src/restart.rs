@@ -3,18 +3,24 @@
 use crate::command::{ask, begin_run};
 use crate::error::{Error, Result};
 use crate::host::Recruit;
+use crate::many::Order;
+use crate::offload::offload;
 use crate::run::Run;
 use crate::secret;
+use crate::stop;
 use fullstop_cage::linux::{Mask, check_program};
 use fullstop_protocol::{Failure, Launch, Placement, Spec, Start, Stdin, Text};
 use fullstop_store::{AskedGroup, Reserve, Tag};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) async fn restart(run: &Run) -> Result<Run> {
-    let needs =
-        Needs::take(run, &Mask::current()).map_err(|why| Error::LeftAlone(Box::new(why)))?;
-    let report = run.stop().await?;
+/// The command has this signal mask.
+pub(crate) async fn restart(run: &Run, mask: Mask) -> Result<Run> {
+    let theirs = run.clone();
+    // Its secrets may come from pipes, whose writers take their time.
+    let taken = offload(move || Needs::take(&theirs, &mask)).await?;
+    let needs = taken.map_err(|why| Error::LeftAlone(Box::new(why)))?;
+    let report = stop::order(run, &Order::Stop.request(), |_| ()).await?;
     if !report.is_proven() {
         return Err(Error::NotProven(Box::new(report)));
     }

@@ -10,7 +10,7 @@ use crate::run::Run;
 use crate::status::{Status, Usage};
 use fullstop_core::id::Id;
 use fullstop_keeper::sweep::{self, Elsewhere, Swept};
-use fullstop_protocol::{Event, Host, Whereabouts};
+use fullstop_protocol::{Event, Host, LONGEST_BY, Whereabouts};
 use fullstop_store::Store;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,8 @@ pub struct Runs {
     store: Arc<Store>,
     keeper: Option<PathBuf>,
     app: Option<String>,
+    /// On whose behalf requests come through these.
+    by: Option<Arc<str>>,
 }
 
 impl Runs {
@@ -48,7 +50,7 @@ impl Runs {
     }
 
     fn in_store(store: Store) -> Runs {
-        Runs { store: Arc::new(store), keeper: None, app: None }
+        Runs { store: Arc::new(store), keeper: None, app: None, by: None }
     }
 
     /// The executable to be the keeper of runs that are begun here: a `fullstop`
@@ -71,6 +73,33 @@ impl Runs {
     /// The application whose name they carry.
     pub fn app(&self) -> Option<&str> {
         self.app.as_deref()
+    }
+
+    /// The same runs, for somebody else: every request through them, and through what is found
+    /// or begun with them, says that it comes on behalf of `whom` (a user of a dashboard, an
+    /// agent). Record and report of a run show who asked for its end by it, beside what the
+    /// kernel tells of this process; it is not verified. At most its first 256 bytes are said.
+    ///
+    /// ```standalone_crate
+    /// # fullstop::init();
+    /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-by-{}", std::process::id()));
+    /// # let runs = fullstop::Runs::at(&dir)?;
+    /// use fullstop::{Command, blocking};
+    ///
+    /// let run = blocking::start(Command::new("sleep").arg("60").runs(&runs.on_behalf_of("ann")))?;
+    /// let report = blocking::wait(run.stop())?;
+    /// assert_eq!(report.asked.and_then(|asker| asker.by).as_deref(), Some("ann"));
+    /// # std::fs::remove_dir_all(&dir)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn on_behalf_of(&self, whom: &str) -> Runs {
+        let whom = &whom[..whom.floor_char_boundary(LONGEST_BY)];
+        Runs { by: Some(whom.into()), ..self.clone() }
+    }
+
+    pub(crate) fn by(&self) -> Option<&str> {
+        self.by.as_deref()
     }
 
     pub(crate) fn keeper(&self) -> Result<PathBuf> {

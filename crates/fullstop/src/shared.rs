@@ -17,6 +17,11 @@ pub(crate) static ASKING: LazyLock<Semaphore> = LazyLock::new(few);
 /// Leave to watch a process.
 pub(crate) static WATCHING: LazyLock<Semaphore> = LazyLock::new(few);
 
+/// So many lost runs are swept at a time: each has a thread, for seconds if it is stubborn.
+const SWEEPS: usize = 32;
+/// Leave to sweep a lost run.
+pub(crate) static SWEEPING: Semaphore = Semaphore::const_new(SWEEPS);
+
 fn few() -> Semaphore {
     Semaphore::new((room_for_descriptors() / PART).clamp(1, AT_ONCE))
 }

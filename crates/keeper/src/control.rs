@@ -154,7 +154,7 @@ impl Control {
     /// A request has come whole and is not heard: others have their turn first, or a request to
     /// attach was before it, behind which nothing is read until that is answered.
     pub fn has_lines(&self) -> bool {
-        self.clients.iter().any(|client| client.unread.contains(&b'\n'))
+        self.clients.iter().any(Client::has_line)
     }
 
     /// When to look again though nothing happens.
@@ -360,9 +360,10 @@ impl Control {
         }
     }
 
-    /// Whether the host's line has come to its end.
+    /// Whether the host's line has come to its end, and all that was said on it is heard.
     pub fn host_has_left(&self) -> bool {
-        self.clients.iter().any(|client| client.is_host() && client.has_left())
+        let has_left = |client: &Client| client.has_left() && !client.has_line();
+        self.clients.iter().any(|client| client.is_host() && has_left(client))
     }
 
     /// Waits a little for those who read: what was said last matters most.
@@ -472,9 +473,15 @@ impl Client {
         self.ended || self.gone
     }
 
-    /// Nothing more comes from it, and nothing is owed to it.
+    /// Nothing more comes from it, all that came is heard, and nothing is owed to it.
     fn is_over(&self) -> bool {
-        self.gone || self.ended && self.unsent.is_empty()
+        let is_told = self.gone || self.ended && self.unsent.is_empty();
+        is_told && !self.has_line()
+    }
+
+    /// A request has come whole and is not heard.
+    fn has_line(&self) -> bool {
+        self.unread.contains(&b'\n')
     }
 
     fn read(&mut self) {
@@ -514,8 +521,12 @@ impl Client {
     }
 
     fn flush(&mut self) {
-        // One that says no more may hear all the same.
-        self.gone |= self.unsent.send(&self.stream) == Err(Gone);
+        // One that says no more may hear all the same; one that cannot be told anything any more
+        // may have said something before.
+        if self.unsent.send(&self.stream) == Err(Gone) {
+            self.read();
+            self.gone = true;
+        }
         if self.unsent.is_empty() {
             self.behind_since = None;
         } else {

@@ -44,7 +44,7 @@ pub use launch::{AppNameError, GroupGenerations, Host, Launch, Placement, Start}
 pub use record::{Ancestry, RECORD_VERSION, Record};
 pub use reply::{Census, Death, Failure, FailureCode, Refusal, RefusalCode, Reply, ReplyKind};
 pub use report::{CapturedStream, REPORT_VERSION, Report, StepRecord};
-pub use request::{Hello, PROTOCOL_VERSION, Request, RequestKind, StopReason};
+pub use request::{Hello, LONGEST_BY, PROTOCOL_VERSION, Request, RequestKind, StopReason};
 pub use sealed::{Sealed, wipe};
 pub use spec::{
     HostPolicy, IfBusy, Key, Limits, Resource, SPEC_VERSION, SecretFile, Spec, SpecError, User,

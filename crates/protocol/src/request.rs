@@ -1,15 +1,20 @@
 //! What is said to a keeper: one JSON object a line.
 
+use crate::milliseconds;
 use crate::spec::HostPolicy;
 use crate::streams::Size;
 use crate::text::Text;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::Reason;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The version of the wire. A keeper refuses a hello of a later one; new requests and new
 /// fields do not raise it.
 pub const PROTOCOL_VERSION: u32 = 2;
+
+/// How many bytes [`Request::by`] has at most: it stands in every record and report.
+pub const LONGEST_BY: usize = 256;
 
 /// The first line on a connection, from either side.
 ///
@@ -100,7 +105,7 @@ impl Request {
 /// use fullstop_protocol::{RequestKind, StopReason};
 ///
 /// let stop: RequestKind = serde_json::from_str(r#"{"type":"stop"}"#)?;
-/// assert_eq!(stop, RequestKind::Stop { reason: StopReason::Stopped, signal: None });
+/// assert_eq!(stop, RequestKind::Stop { reason: StopReason::Stopped, signal: None, within: None });
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +120,16 @@ pub enum RequestKind {
         /// The signal that the process in front of the run has heard.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<Signal>,
+        /// By then the ladder is cut short, from when this is accepted on. It shortens a stop that
+        /// is under way, and prolongs none; zero is the last step, now.
+        #[serde(
+            default,
+            rename = "within_ms",
+            with = "milliseconds::optional",
+            skip_serializing_if = "Option::is_none"
+        )]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+        within: Option<Duration>,
     },
     /// The last step, now.
     Kill,
@@ -161,6 +176,9 @@ pub enum RequestKind {
     },
     /// The host may leave, and the run stays. Only the host may say so.
     Stay,
+    /// The host lets go of the run, and lives on itself: the run is stopped by its own ladder,
+    /// unless it is to outlive its host. Only the host may say so.
+    Leave,
     /// The process at the other end becomes the host of a run whose own host is gone, and this
     /// connection its line. It holds from the next request on this connection on: if the
     /// connection ends before, the run stays as it was.
@@ -180,7 +198,7 @@ pub enum RequestKind {
 
 impl RequestKind {
     /// The types of all requests, as they are written.
-    pub const TYPES: [&str; 12] = [
+    pub const TYPES: [&str; 13] = [
         "stop",
         "kill",
         "signal",
@@ -191,6 +209,7 @@ impl RequestKind {
         "attach",
         "stay",
         "adopt",
+        "leave",
         "census",
         "subscribe",
     ];

@@ -9,6 +9,7 @@ mod followers;
 mod growth;
 mod idle;
 mod library;
+mod ticker;
 mod watched;
 mod windows;
 
@@ -31,6 +32,7 @@ pub fn play(job: &Path) -> Outcome<()> {
         Scenario::Followers => followers::play(&job)?,
         Scenario::Watched => watched::play(&job)?,
         Scenario::Windows => windows::play(&job)?,
+        Scenario::Ticker => ticker::play(&job)?,
     };
     std::fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     Ok(())

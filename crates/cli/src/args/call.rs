@@ -189,6 +189,8 @@ pub struct WaitOptions {
 #[derive(Debug)]
 pub struct StopOptions {
     pub which: Which,
+    /// How long the ladder may take, if that is limited.
+    pub within: Option<Duration>,
     pub wait: bool,
     pub json: bool,
     pub quiet: bool,

@@ -184,24 +184,22 @@ pub(super) const STOP_STATUSES: Option<&Statuses> = Some(&Statuses {
 });
 
 const STOP_USAGE: &str = "[options] ID…|--all|--group G|--label K=V";
-const STOP_SECTIONS: &[Section] = &[
-    Section {
-        heading: "Choosing",
-        options: &[
-            Opt::flag("all", "every run there is"),
-            Opt::with("group", "G", Kind::Group, "every run of this group"),
-            LABEL,
-        ],
-    },
-    Section {
-        heading: "Waiting",
-        options: &[Opt::flag("no-wait", "ask, and return at once; nothing is proven then")],
-    },
-    Section {
-        heading: "Telling",
-        options: &[JSON, Opt::flag("quiet", "say nothing but errors").short('q')],
-    },
-];
+const CHOOSING: Section = Section {
+    heading: "Choosing",
+    options: &[
+        Opt::flag("all", "every run there is"),
+        Opt::with("group", "G", Kind::Group, "every run of this group"),
+        LABEL,
+    ],
+};
+const WAITING: Section = Section {
+    heading: "Waiting",
+    options: &[Opt::flag("no-wait", "ask, and return at once; nothing is proven then")],
+};
+const TELLING: Section = Section {
+    heading: "Telling",
+    options: &[JSON, Opt::flag("quiet", "say nothing but errors").short('q')],
+};
 
 static STOP: Command = Command {
     path: &["stop"],
@@ -209,7 +207,20 @@ static STOP: Command = Command {
     usage: STOP_USAGE,
     about: ABOUT_IDS,
     operands: &[ANY_IDS],
-    sections: STOP_SECTIONS,
+    sections: &[
+        CHOOSING,
+        Section {
+            heading: "Stopping",
+            options: &[Opt::with(
+                "within",
+                "D",
+                Kind::Duration,
+                "cut the ladder short: what lives after this is killed",
+            )],
+        },
+        WAITING,
+        TELLING,
+    ],
     statuses: STOP_STATUSES,
     ..BARE
 };
@@ -220,7 +231,7 @@ static KILL: Command = Command {
     usage: STOP_USAGE,
     about: ABOUT_IDS,
     operands: &[ANY_IDS],
-    sections: STOP_SECTIONS,
+    sections: &[CHOOSING, WAITING, TELLING],
     statuses: STOP_STATUSES,
     ..BARE
 };

@@ -2,7 +2,9 @@
 
 use fullstop_core::clocks::Clocks;
 use fullstop_core::ladder::Target;
-use fullstop_core::machine::{Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom, decide};
+use fullstop_core::machine::{
+    Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom, decide,
+};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, OnExit, Proof, Reason};
 
@@ -21,6 +23,8 @@ pub const ALL: &[(&str, Decide, Left)] = &[
     (laws::NO_WAY_BACK, turns_polite_again, Left { hosts: 1, ..QUIET }),
     (laws::THE_LIVING, talks_to_the_dead, QUIET),
     (laws::IN_TIME, waits_anew, QUIET),
+    (laws::CLIPPED, forgets_the_time, Left { asks: 1, ..QUIET }),
+    (laws::CLIPPED, prolongs_a_stop, Left { asks: 2, ..QUIET }),
     (laws::SETTLED, leaves_the_rest_alone, QUIET),
     (laws::CONFIRMED, never_looks_at_a_stuck_run_again, QUIET),
     (laws::TRIED, gives_up_without_a_kill, QUIET),
@@ -98,14 +102,39 @@ fn waits_anew(plan: &Plan, state: State, input: Input, now: Moment) -> Decision 
                 leader,
                 climb: Climb::Soft { ladder, step, .. },
                 asked,
+                limit,
             }),
             Input::Tick,
         ) if ladder.soft()[step].target == Target::Tree => {
             let deadline = now + ladder.soft()[step].patience;
             let climb = Climb::Soft { ladder, step, deadline };
-            (State::Stopping(Stop { reason, leader, climb, asked }), vec![])
+            (State::Stopping(Stop { reason, leader, climb, asked, limit }), vec![])
         }
         (state, input) => decide(plan, state, input, now),
+    }
+}
+
+fn forgets_the_time(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let input = match input {
+        Input::Ask(Ask::Order { reason, .. }) => Input::Ask(Ask::Order { reason, within: None }),
+        other => other,
+    };
+    decide(plan, state, input, now)
+}
+
+/// Whoever asks again takes back the time that was given before.
+fn prolongs_a_stop(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
+    let again = matches!((&state, input), (State::Stopping(_), Input::Ask(Ask::Order { .. })));
+    match decide(plan, state, input, now) {
+        (State::Stopping(Stop { climb: Climb::Soft { ladder, step, .. }, leader, .. }), _)
+            if again =>
+        {
+            let (reason, deadline) = (Reason::Stopped, now + ladder.soft()[step].patience);
+            let climb = Climb::Soft { ladder, step, deadline };
+            let stop = Stop { reason, leader, climb, asked: Some(now), limit: None };
+            (State::Stopping(stop), vec![])
+        }
+        decision => decision,
     }
 }
 

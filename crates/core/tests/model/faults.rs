@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom};
+use fullstop_core::machine::{Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom};
 use fullstop_core::words::{Moment, Reason};
 
 use crate::cast::Hand;
@@ -14,6 +14,8 @@ pub struct Seen {
     /// The first law that was broken.
     pub fault: Option<Fault>,
     first: Option<(Reason, Moment)>,
+    /// When the soft steps of the stop must be over, as those who ordered it have said.
+    limit: Option<Moment>,
     pub proof: bool,
     spawned: bool,
     kill_ordered: bool,
@@ -38,6 +40,7 @@ pub enum Fault {
     AskedAfterKill,
     DeadLeaderAsked,
     TooLate,
+    NotClipped,
     WrongClock,
 }
 
@@ -55,10 +58,14 @@ impl Seen {
         let proof =
             matches!(input, Input::Extinct(_) | Input::LeaderExited { rest: Rest::Gone(_), .. });
         self.proof |= proof;
+        if let Input::Ask(Ask::Order { within: Some(within), .. }) = input {
+            self.limit = Some(self.limit.map_or(now + within, |limit| limit.min(now + within)));
+        }
         let fault = self
             .reason_fault(after, now)
             .or_else(|| effects.iter().find_map(|effect| self.order_fault(effect, after)))
-            .or_else(|| self.end_fault(before, after, now, longest));
+            .or_else(|| self.end_fault(before, after, now, longest))
+            .or_else(|| self.limit_fault(after));
         self.fault = self.fault.or(fault);
         self.kill_ordered |= effects.contains(&Effect::Kill);
         self.spawned |= effects.contains(&Effect::Spawn);
@@ -130,10 +137,18 @@ impl Seen {
         }
     }
 
+    fn limit_fault(&self, after: &State) -> Option<Fault> {
+        let State::Stopping(Stop { climb: Climb::Soft { deadline, .. }, .. }) = after else {
+            return None;
+        };
+        self.limit.filter(|limit| deadline > limit).map(|_| Fault::NotClipped)
+    }
+
     /// What only the keeper knew is lost. A reason that nobody was told of is none, and the guard
     /// has its own time to end it.
     pub fn keeper_died(&mut self, handed: &State, now: Moment) {
         self.proof = false;
+        self.limit = None;
         self.first = handed.reason().map(|reason| (reason, now));
     }
 

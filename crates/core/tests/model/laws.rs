@@ -16,6 +16,7 @@ pub const BIRTH: &str = "the leader is born once, and never after a stop";
 pub const NO_WAY_BACK: &str = "nobody is asked after the kill";
 pub const THE_LIVING: &str = "a leader that is gone is not asked";
 pub const IN_TIME: &str = "a stop is over within its ladder";
+pub const CLIPPED: &str = "a stop that was given a time kills when it is over";
 pub const SETTLED: &str = "every stop comes to ended, stuck or released";
 pub const CONFIRMED: &str = "a stuck run ends once its survivors have";
 pub const TRIED: &str = "stuck is said only after a kill";
@@ -79,6 +80,7 @@ pub fn all() -> Vec<Property<Surroundings>> {
         law(NO_WAY_BACK, |_, world| keeps(world, Fault::AskedAfterKill)),
         law(THE_LIVING, |_, world| keeps(world, Fault::DeadLeaderAsked)),
         law(IN_TIME, |_, world| keeps(world, Fault::TooLate)),
+        law(CLIPPED, |_, world| keeps(world, Fault::NotClipped)),
         law(SETTLED, |model, world| !is_final(world) || settled(model, world)),
         law(CONFIRMED, |_, world| !is_final(world) || !is_stuck(world) || world.anybody_lives()),
         law(TRIED, |_, world| !is_stuck(world) || world.seen.killed_by.is_some()),

@@ -20,12 +20,13 @@ use cast::{Happens, Left};
 use world::{Decide, World};
 
 /// How people and harnesses ask.
-const ASKS: [Ask; 5] = [
+const ASKS: [Ask; 6] = [
     Ask::Plain,
     Ask::Signal(Signal::INT),
     Ask::Terminal(Signal::INT),
     Ask::Terminal(Signal::HUP),
-    Ask::Order(Reason::GroupClosed),
+    Ask::Order { reason: Reason::GroupClosed, within: None },
+    Ask::Order { reason: Reason::Stopped, within: Some(Duration::from_secs(1)) },
 ];
 
 /// Nothing happens but birth, forks, deaths and time.

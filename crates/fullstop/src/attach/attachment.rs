@@ -113,7 +113,7 @@ impl Attachment {
     ///
     /// If the future is dropped, nobody is attached.
     pub async fn open(run: &Run, options: AttachOptions) -> Result<Attachment> {
-        let run = Run::new(run.runs().clone(), run.id().clone(), run.generation());
+        let run = run.unhosted();
         let mut attached = Link::open(&run, options).await;
         // The run is ours, and so is the window: a busy machine is waited for.
         for _ in 1..TRIES {

@@ -3,6 +3,7 @@
 use super::attachment::AttachOptions;
 use super::work::Attached;
 use crate::error::{Error, Result};
+use crate::orders::await_there;
 use crate::run::Run;
 use crate::stop::{self, Accepted};
 use fullstop_protocol::{Frame, Frames, RequestKind, Size};
@@ -27,6 +28,11 @@ pub(super) struct Link {
 impl Link {
     /// Attaches to a run.
     pub async fn open(run: &Run, options: AttachOptions) -> Result<Attached> {
+        let run = run.unhosted();
+        await_there(async move { Link::open_there(&run, options).await }).await
+    }
+
+    async fn open_there(run: &Run, options: AttachOptions) -> Result<Attached> {
         let AttachOptions { size, view, owner } = options;
         let attach = RequestKind::Attach { size, view, owner, sizes: true };
         match stop::accept(run, &attach).await? {

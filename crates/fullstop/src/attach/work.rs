@@ -4,6 +4,7 @@ use super::attachment::AttachOptions;
 use super::link::Link;
 use crate::error::{Error, Result};
 use crate::helpers::help;
+use crate::orders::await_there;
 use crate::run::Run;
 use crate::stop;
 use fullstop_core::words::Stream;
@@ -77,7 +78,8 @@ impl Link {
                 Err(Error::KeeperSilent { .. }) => {}
                 done => return done,
             }
-            if let Some(report) = stop::glance(run).await? {
+            let theirs = run.unhosted();
+            if let Some(report) = await_there(async move { stop::glance(&theirs).await }).await? {
                 return Ok(Attached::Over(Box::new(report)));
             }
         }

@@ -5,9 +5,11 @@ use crate::error::{CommandError, Error, Result};
 use crate::helpers::help;
 use crate::host::Recruit;
 use crate::offload::offload;
+use crate::orders::await_there;
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::secret;
+use crate::unanswered::Undelivered;
 use fullstop_cage::linux::Mask;
 use fullstop_keeper::{Assignment, Ending, Loudness, Sink, fresh_id};
 use fullstop_protocol::{
@@ -21,12 +23,16 @@ use std::path::PathBuf;
 impl Command {
     /// Runs it beside this program, which it shares stdout and stderr with. It is
     /// stopped when this program dies, unless told otherwise.
+    ///
+    /// If the future is dropped, nothing runs that nobody knows of: what was begun is stopped.
     pub async fn spawn(self) -> Result<Run> {
         self.begin(Placement::Beside).await
     }
 
     /// Runs it in the background, with logs in its directory. It lives on when this
     /// program dies, unless told otherwise.
+    ///
+    /// If the future is dropped, nothing runs that nobody knows of: what was begun is stopped.
     pub async fn start(mut self) -> Result<Run> {
         self.spec.on_host_exit.get_or_insert(HostPolicy::Ignore);
         self.begin(Placement::Background).await
@@ -42,11 +48,15 @@ impl Command {
 
     async fn begin(self, placement: Placement) -> Result<Run> {
         let mask = Mask::current();
-        let asked = help(move || Asked::of(self, placement)).await??;
-        let secrets = read_secrets(&asked.spec).await?;
-        let (runs, recruit, start, _group) = help(move || asked.recruit(secrets, &mask)).await??;
-        // The group is held until it is born.
-        begin_run(&runs, recruit, start).await
+        let begin = async move {
+            let asked = help(move || Asked::of(self, placement)).await??;
+            let secrets = read_secrets(&asked.spec).await?;
+            let (runs, recruit, start, _group) =
+                help(move || asked.recruit(secrets, &mask)).await??;
+            // The group is held until it is born.
+            begin_run(&runs, recruit, start).await.map(Undelivered::new)
+        };
+        await_there(begin).await?.deliver()
     }
 
     /// Becomes the guard of the command, in place of this program: `fullstop run`.
@@ -170,7 +180,7 @@ async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
 /// Hands a start to a keeper and waits until the command runs.
 pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Result<Run> {
     let group = start.spec.group.clone();
-    let (reply, line) = recruit.hand_over(start).await?.answer().await?;
+    let (reply, line) = recruit.hand_over(start, runs.by()).await?.answer().await?;
     match reply.map(|Reply { kind, .. }| kind) {
         Some(ReplyKind::Accepted { run, generation, .. }) => {
             let line = line.into_std().map_err(Error::io("hold the line"))?;

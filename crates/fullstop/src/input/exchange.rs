@@ -81,7 +81,7 @@ impl Exchange {
         // Behind a hang-up the request is simply tried again.
         let Some(mut line) = self.line.take() else { return Ok(true) };
         let request = RequestKind::AwaitRoom { bytes };
-        let room = timeout_at(self.until, line.ask(self.run.generation(), &request)).await;
+        let room = timeout_at(self.until, line.ask(&self.run, &request)).await;
         // Without an answer the line has a request on it that nobody waits for: it is left.
         let Ok(room) = room else { return Ok(false) };
         match hung_up(room)? {
@@ -104,7 +104,7 @@ impl Exchange {
         let run = &self.run;
         let keeper =
             || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
-        let asked = line.ask(run.generation(), request);
+        let asked = line.ask(run, request);
         let answer = Silence::of(keeper).wait_for(ANSWER, asked).await;
         let reply = hung_up(answer.ok_or_else(|| self.silent())?)?;
         if reply.is_some() {

@@ -40,7 +40,7 @@ pub(crate) async fn tell_own(run: &Run, line: &UnixStream, request: &RequestKind
     let fail = |error| Error::io("use the line to the keeper")(error);
     let mut line = Line::new(line.try_clone().map_err(fail)?)?;
     let keeper = || run.runs().store().last_record(run.id()).ok()?.keeper.map(|keeper| keeper.pid);
-    let asked = Silence::of(keeper).wait_for(ANSWER, line.ask(run.generation(), request)).await;
+    let asked = Silence::of(keeper).wait_for(ANSWER, line.ask(run, request)).await;
     match asked.ok_or_else(|| silent(run))?.map_err(fail)? {
         Some(ReplyKind::Accepted { .. }) => Ok(()),
         Some(ReplyKind::Refused(refusal)) => Err(refused(run, refusal)),
@@ -136,7 +136,7 @@ pub(super) async fn has_socket(run: &Run) -> bool {
 async fn ask(run: &Run, request: &RequestKind) -> Result<Option<(Line, ReplyKind)>> {
     let exchange = async {
         let mut line = Line::connect(run.runs().store(), run.id()).await?;
-        let reply = line.ask(run.generation(), request).await?;
+        let reply = line.ask(run, request).await?;
         Ok(reply.map(|reply| (line, reply)))
     };
     exchange.await.or_else(|error: io::Error| {

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::helpers::help;
 use crate::offload::offload;
 use crate::run::Run;
+use crate::shared::SWEEPING;
 use fullstop_keeper::sweep::{Found, Mode, sweep_one};
 use fullstop_protocol::{Record, Report};
 use fullstop_store::{Standing, StoreError};
@@ -105,6 +106,7 @@ async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>>
     if let Err(superseded @ Error::Superseded { .. }) = own_record(run) {
         return Err(superseded);
     }
+    let _permit = SWEEPING.acquire().await.ok();
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
     let mode = left.map_or(Mode::End, Mode::Within);
     let (runs, id) = (run.runs().clone(), run.id().clone());

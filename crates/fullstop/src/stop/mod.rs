@@ -91,11 +91,12 @@ pub(crate) async fn order(
                 if state.is_stuck() {
                     return try_again(run).await;
                 }
-                deadline(run, &state)
+                deadline(run, &request, &state)
             }
             // One that hangs again, or still, when its ladder is over has had its time.
             Err(Error::KeeperSilent { .. })
-                if is_kill(&request) || was_continued && Instant::now() >= begun + ladder(run) =>
+                if is_kill(&request)
+                    || was_continued && Instant::now() >= begun + patience(run, &request) =>
             {
                 return go_around(run, last_deadline(run, begun, &request), &mut tell).await;
             }
@@ -106,7 +107,7 @@ pub(crate) async fn order(
                 // The ladder of one that is asked now begins now. However short it is, one
                 // that is continued has its second.
                 let since = if woken == Woken::Signalled { Instant::now() } else { begun };
-                ladder_ends = Some((since + ladder(run)).max(Instant::now() + ANSWER));
+                ladder_ends = Some((since + patience(run, &request)).max(Instant::now() + ANSWER));
                 tell(Progress::GoingAround(woken.told()));
                 continue;
             }
@@ -117,7 +118,7 @@ pub(crate) async fn order(
             return Ok(report);
         }
         // One that answers for ever and never comes to an end is no keeper.
-        if begun.elapsed() > ladder(run) + LAST_STEP + silence::LONGEST {
+        if begun.elapsed() > patience(run, &request) + LAST_STEP + silence::LONGEST {
             return go_around(run, Instant::now() + LAST_STEP, &mut tell).await;
         }
     }
@@ -127,8 +128,7 @@ pub(crate) async fn order(
 /// soon that it could not be tried.
 fn last_deadline(run: &Run, begun: Instant, request: &RequestKind) -> Instant {
     const TO_GO_AROUND: Duration = Duration::from_secs(2);
-    let ladder = if is_kill(request) { Duration::ZERO } else { ladder(run) };
-    (begun + ladder + LAST_STEP).max(Instant::now() + TO_GO_AROUND)
+    (begun + patience(run, request) + LAST_STEP).max(Instant::now() + TO_GO_AROUND)
 }
 
 /// A stuck run is being tried again already; it is told once more how that goes.
@@ -144,7 +144,9 @@ async fn try_again(run: &Run) -> Result<Report> {
 /// more than it did.
 fn once_more(request: RequestKind) -> RequestKind {
     match request {
-        RequestKind::Stop { reason, .. } => RequestKind::Stop { reason, signal: None },
+        RequestKind::Stop { reason, within, .. } => {
+            RequestKind::Stop { reason, signal: None, within }
+        }
         other => other,
     }
 }
@@ -167,7 +169,7 @@ fn is_kill(request: &RequestKind) -> bool {
 }
 
 /// When a keeper that said this must have got further, or said more.
-fn deadline(run: &Run, state: &RunState) -> Instant {
+fn deadline(run: &Run, request: &RequestKind, state: &RunState) -> Instant {
     // It has just been said: what is left counts from now.
     let left = match state {
         // In the last step every second counts: one that hangs there is soon found out.
@@ -177,14 +179,19 @@ fn deadline(run: &Run, state: &RunState) -> Instant {
         _ => LAST_STEP,
     };
     // Whatever it says, no step is longer than the whole ladder.
-    let left = if left > LAST_STEP { left.min(ladder(run) + LAST_STEP) } else { left };
+    let left = if left > LAST_STEP { left.min(patience(run, request) + LAST_STEP) } else { left };
     Instant::now() + left + SLACK
 }
 
-/// What the soft steps take, all together.
-fn ladder(run: &Run) -> Duration {
+/// What the soft steps may take, all together.
+fn patience(run: &Run, request: &RequestKind) -> Duration {
+    let within = match request {
+        RequestKind::Kill => return Duration::ZERO,
+        RequestKind::Stop { within, .. } => within.unwrap_or(duration::LONGEST),
+        _ => duration::LONGEST,
+    };
     let spec = run.files().spec();
-    spec.map(|spec| spec.ladder.total()).unwrap_or_default().min(duration::LONGEST)
+    spec.map(|spec| spec.ladder.total()).unwrap_or_default().min(within).min(duration::LONGEST)
 }
 
 #[cfg(test)]
@@ -196,7 +203,8 @@ mod tests {
     /// A second TERM after a second would be an order to kill.
     #[test]
     fn what_is_asked_again_escalates_nothing() {
-        let stop = |signal| RequestKind::Stop { reason: StopReason::Stopped, signal };
+        let within = Some(Duration::from_secs(1));
+        let stop = |signal| RequestKind::Stop { reason: StopReason::Stopped, signal, within };
         assert_eq!(once_more(stop(Some(Signal::TERM))), stop(None));
         assert_eq!(once_more(RequestKind::Kill), RequestKind::Kill);
     }

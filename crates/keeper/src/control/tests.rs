@@ -329,3 +329,43 @@ fn who_waits_for_room_makes_room_for_a_stop() {
     assert_eq!(door.hear(), 1);
     drop((waiting, late));
 }
+
+/// A host that takes its start back and hangs up, just before it is told that the run is born.
+#[test]
+fn an_order_is_heard_though_its_sender_cannot_be_told_anything_any_more() {
+    let (mut host, ours) = UnixStream::pair().expect("a pair");
+    let mut control = Control::default();
+    control.host(ours.into());
+    host.write_all(b"{\"id\":0,\"type\":\"stop\"}\n").expect("said");
+    drop(host);
+    control.tell_host(&ReplyKind::Failed(Failure::of_status(125, "born")));
+    control.tidy();
+    let (orders, host_left) = control.service();
+    assert_eq!(orders.len(), 1);
+    assert!(host_left);
+    control.tidy();
+    assert!(control.clients.is_empty());
+}
+
+/// That the host has left is told behind all that it has said.
+#[test]
+fn all_that_a_host_has_said_is_heard_before_it_has_left() {
+    let (mut host, ours) = UnixStream::pair().expect("a pair");
+    let mut control = Control::default();
+    control.host(ours.into());
+    let all = 2 * MOST_AT_ONCE + 1;
+    host.write_all(&b"{\"id\":1,\"type\":\"leave\"}\n".repeat(all)).expect("said");
+    drop(host);
+    let mut heard = 0;
+    for _ in 0..10 {
+        let (orders, host_left) = control.service();
+        heard += orders.len();
+        for order in &orders {
+            let refusal = Refusal::new(RefusalCode::NotHost, "heard");
+            control.answer(order.from, order.id, ReplyKind::Refused(refusal));
+        }
+        assert_eq!(host_left, heard == all && !orders.is_empty());
+        control.tidy();
+    }
+    assert_eq!(heard, all);
+}

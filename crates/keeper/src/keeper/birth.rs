@@ -116,6 +116,7 @@ fn prepared(inheritance: Box<Inheritance<'_>>) -> Box<Keeper<'_>> {
         assigned,
         outlives_host,
         is_host_foreign,
+        host_has_asked: false,
         engine,
         signals,
         lifeline: Some(lifeline),

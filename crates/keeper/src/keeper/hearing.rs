@@ -8,13 +8,11 @@ use crate::feed::{Feed, MOST_WAITING};
 use crate::lifeline::{Received, ToKeeper};
 use fullstop_core::machine::{Ask, Input};
 use fullstop_core::signal::Signal;
+use fullstop_core::words::Reason;
 use fullstop_protocol::{
-    Asker, Refusal, RefusalCode, ReplyKind, Request, RequestKind, Text, Timestamp,
+    Asker, LONGEST_BY, Refusal, RefusalCode, ReplyKind, Request, RequestKind, Text, Timestamp,
 };
 use std::os::unix::ffi::OsStrExt as _;
-
-/// It stands in every record and report.
-const LONGEST_BY: usize = 256;
 
 impl Keeper<'_> {
     /// Every request is answered before anything is done about it.
@@ -29,7 +27,9 @@ impl Keeper<'_> {
         self.forget_adopter_that_left();
         self.control.tidy();
         self.engine.act();
-        if host_left && !self.outlives_host {
+        // A host that has asked for the end may hang up and live on, which its pidfd tells.
+        let lives_on = self.host_has_asked && !self.hosts.is_empty();
+        if host_left && !self.outlives_host && !lives_on {
             self.engine.tell(Input::HostGone);
             self.hurry();
         }
@@ -75,10 +75,25 @@ impl Keeper<'_> {
             return Err(Refusal::new(RefusalCode::InvalidRequest, message));
         }
         match &request.kind {
-            RequestKind::Stop { reason, signal } => {
-                let ask = signal.map_or(Ask::Order((*reason).into()), Ask::Signal);
+            RequestKind::Stop { reason, signal, within } => {
+                let ordered = Ask::Order { reason: (*reason).into(), within: *within };
+                let ask = signal.map_or(ordered, Ask::Signal);
+                self.host_has_asked |= order.is_host;
                 self.ask(Input::Ask(ask), || Some(asker_of(order, request)));
+                // A signal begins a stop, and has no clock.
+                if signal.is_some() && within.is_some() {
+                    self.engine.hear(Input::Ask(ordered));
+                }
                 self.hurry();
+            }
+            RequestKind::Leave => {
+                only_host(order, "let go of it")?;
+                if !self.outlives_host {
+                    let ask = Ask::Order { reason: Reason::Stopped, within: None };
+                    self.host_has_asked = true;
+                    self.ask(Input::Ask(ask), || Some(asker_of(order, request)));
+                    self.hurry();
+                }
             }
             RequestKind::Kill => {
                 self.ask(Input::Kill, || Some(asker_of(order, request)));
@@ -111,10 +126,7 @@ impl Keeper<'_> {
                 }
             }
             RequestKind::Stay => {
-                if !order.is_host {
-                    let message = "only the program that the run belongs to may let it stay";
-                    return Err(Refusal::new(RefusalCode::NotHost, message));
-                }
+                only_host(order, "let it stay")?;
                 self.outlives_host = true;
                 self.hosts.clear();
             }
@@ -240,6 +252,14 @@ impl Keeper<'_> {
             }
         }
     }
+}
+
+fn only_host(order: &Order, may: &str) -> Result<(), Refusal> {
+    if order.is_host {
+        return Ok(());
+    }
+    let message = format!("only the program that the run belongs to may {may}");
+    Err(Refusal::new(RefusalCode::NotHost, message))
 }
 
 fn no_terminal() -> Refusal {

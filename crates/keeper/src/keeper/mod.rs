@@ -49,6 +49,8 @@ struct Keeper<'a> {
     /// The host was written down in another pid namespace than ours: nobody here can tell
     /// whether it lives.
     is_host_foreign: bool,
+    /// The host has asked for the end on its own line: the end of that line is no news.
+    host_has_asked: bool,
     engine: Engine<LinuxCage>,
     signals: Signals,
     lifeline: Option<Lifeline>,

@@ -25,7 +25,7 @@ impl Keeper<'_> {
             self.open_to_others();
         }
         if restored.group_is_closed {
-            self.engine.tell(Input::Ask(Ask::Order(Reason::GroupClosed)));
+            self.engine.tell(Input::Ask(Ask::Order { reason: Reason::GroupClosed, within: None }));
             self.hurry();
         }
     }

@@ -7,6 +7,7 @@ use fullstop_protocol::{
     Hello, HostPolicy, PROTOCOL_VERSION, Request, RequestKind, Size, StopReason,
 };
 use serde_json::json;
+use std::time::Duration;
 
 pub fn hellos() -> Vec<Vector> {
     // The name of a program has its version, with which a vector must not change.
@@ -26,9 +27,12 @@ pub fn requests() -> Vec<Vector> {
     let mut vectors = Vec::new();
     let mut add = |name: &str, kind: RequestKind| vectors.push(Vector::new(name, &request(kind)));
     for reason in words::<StopReason>() {
-        add(&format!("stop: {}", written(&reason)), RequestKind::Stop { reason, signal: None });
+        let kind = RequestKind::Stop { reason, signal: None, within: None };
+        add(&format!("stop: {}", written(&reason)), kind);
     }
     add("stop, passed on", stop(Some(Signal::HUP)));
+    let (reason, within) = (StopReason::Stopped, Some(Duration::from_millis(2500)));
+    add("stop, within a time", RequestKind::Stop { reason, signal: None, within });
     add("kill", RequestKind::Kill);
     add("signal", RequestKind::Signal { signal: Signal::USR1 });
     let signal = Signal::new(37).expect("a signal");
@@ -52,6 +56,7 @@ pub fn requests() -> Vec<Vector> {
     }
     let nameless = RequestKind::Adopt { app: None, on_host_exit: HostPolicy::Stop };
     add("adopt, without a name", nameless);
+    add("leave", RequestKind::Leave);
     add("census", RequestKind::Census);
     add("subscribe", RequestKind::Subscribe);
 
@@ -78,7 +83,7 @@ pub fn requests() -> Vec<Vector> {
 const SIZE: Size = Size { rows: 50, cols: 120 };
 
 fn stop(signal: Option<Signal>) -> RequestKind {
-    RequestKind::Stop { reason: StopReason::Stopped, signal }
+    RequestKind::Stop { reason: StopReason::Stopped, signal, within: None }
 }
 
 fn request(kind: RequestKind) -> Request {
