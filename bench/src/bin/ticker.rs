@@ -29,7 +29,6 @@ const ALONE: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 32;
 
 fn main() -> ExitCode {
-    fullstop::init();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [state, count] = words.as_slice() else {
         eprintln!("usage: bench-ticker STATE RUNS");

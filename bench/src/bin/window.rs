@@ -17,7 +17,6 @@ const APP: &str = "bench-window";
 const AGENT: &str = "setsid sleep 600 & exec sleep 600";
 
 fn main() -> ExitCode {
-    fullstop::init();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [state, runs] = words.as_slice() else {
         eprintln!("usage: bench-window STATE RUNS");

@@ -81,7 +81,10 @@ async fn about_runs(call: Call) -> Result<(), Fail> {
         Call::Logs(options) => logs::logs(&options).await,
         Call::Events(options) => watch::events(&options).await,
         Call::Wait(options) => watch::wait(&options).await,
-        Call::Stop(options) => stop::stop(&options, Order::Stop).await,
+        Call::Stop(options) => {
+            let order = options.within.map_or(Order::Stop, Order::StopWithin);
+            stop::stop(&options, order).await
+        }
         Call::Kill(options) => stop::stop(&options, Order::Kill).await,
         Call::Signal { signal, which, json } => watch::signal(signal, &which, json).await,
         Call::Send(options) => send::send(&options).await,

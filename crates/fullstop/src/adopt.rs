@@ -25,8 +25,7 @@ impl Run {
     /// Dropped before it is done, this leaves the run to whom it belonged before. It is never
     /// stopped because an adoption was not finished.
     ///
-    /// ```standalone_crate
-    /// # fullstop::init();
+    /// ```
     /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-adopt-{}", std::process::id()));
     /// # let runs = fullstop::Runs::at(&dir)?;
     /// use fullstop::{Command, Error, HostPolicy, Reason, blocking};

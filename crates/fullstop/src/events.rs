@@ -20,8 +20,7 @@ use tokio::time::timeout;
 
 /// Follows the events of runs, including runs that are born later.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-events-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, EventKind, blocking};

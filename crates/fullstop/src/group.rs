@@ -17,8 +17,7 @@ use tokio::task::JoinSet;
 
 /// A named set of runs, nested by path: `plan/research`.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-group-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};
@@ -40,8 +39,7 @@ pub struct Group {
 
 /// How a group was stopped, as one.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-groupreport-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};

@@ -39,8 +39,7 @@ pub enum HostedBy {
 
 /// An unfinished run of an application.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-app-run-{}", std::process::id()));
 /// use fullstop::{HostedBy, Runs, blocking};
 ///

@@ -90,7 +90,7 @@ impl Run {
 /// does, and `flush` and `shutdown` do, of which the latter is [`Input::close`]. So an error may
 /// belong to the write before.
 ///
-/// ```standalone_crate
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-input-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, Stdin, blocking};

@@ -30,8 +30,7 @@ use tokio::time::{sleep, timeout};
 /// 256 KiB at a time. While nothing is written a log that is followed holds one descriptor, and
 /// costs nothing. It keeps nothing of the run alive.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-logs-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, LogEntry, blocking};

@@ -12,8 +12,7 @@ use tokio::time::timeout;
 
 /// What is ordered.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-order-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, Order, Update, blocking, end_all};

@@ -22,8 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What is waited for.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-ready-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, Ready, blocking};

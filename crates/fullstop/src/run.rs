@@ -35,8 +35,7 @@ use std::time::Duration;
 /// the library's own: it does not depend on the caller's executor, and dropping the future does
 /// not take it back. What a future only waits or looks for ends with it.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-run-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};
@@ -179,8 +178,7 @@ impl Run {
     /// If the future is dropped after its first poll, the stop goes on, and so does its clock,
     /// which the keeper holds.
     ///
-    /// ```standalone_crate
-    /// # fullstop::init();
+    /// ```
     /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-within-{}", std::process::id()));
     /// # let runs = fullstop::Runs::at(&dir)?;
     /// use fullstop::{Command, blocking};

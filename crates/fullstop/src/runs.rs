@@ -80,8 +80,7 @@ impl Runs {
     /// agent). Record and report of a run show who asked for its end by it, beside what the
     /// kernel tells of this process; it is not verified. At most its first 256 bytes are said.
     ///
-    /// ```standalone_crate
-    /// # fullstop::init();
+    /// ```
     /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-by-{}", std::process::id()));
     /// # let runs = fullstop::Runs::at(&dir)?;
     /// use fullstop::{Command, blocking};

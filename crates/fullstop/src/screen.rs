@@ -22,7 +22,7 @@ impl Run {
     ///
     /// If the future is dropped, nothing is left behind.
     ///
-    /// ```standalone_crate
+    /// ```
     /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-look-{}", std::process::id()));
     /// # let runs = fullstop::Runs::at(&dir)?;
     /// use fullstop::{Command, Size, blocking};

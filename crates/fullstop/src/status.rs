@@ -104,8 +104,7 @@ impl MemberPlace {
 
 /// One living process of a run, as it is shown.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-process-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};
@@ -139,8 +138,7 @@ pub struct Process {
 /// What a run uses at this instant: its living processes, the processor time that these have
 /// had, and the memory that they hold.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-usage-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, Usage, blocking};

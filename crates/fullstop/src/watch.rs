@@ -62,8 +62,7 @@ pub enum Change {
 
 /// Watches runs: those that are unfinished, and those that begin.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-watch-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Change, Command, blocking};

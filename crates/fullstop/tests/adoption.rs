@@ -21,7 +21,6 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Test = fn(&Runs) -> Outcome;
 
 fn main() -> Outcome {
-    fullstop::init();
     let words: Vec<String> = std::env::args().collect();
     if let [_, role, state] = words.as_slice()
         && role == "be-a-window"

@@ -6,8 +6,7 @@ use fullstop_protocol::Report;
 
 /// How a command ended, and what it wrote.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-captured-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::blocking;

@@ -26,8 +26,7 @@ use streams::Asked;
 /// | [`start`](Command::start) | in its logs | it lives on | once it runs |
 /// | [`output`](Command::output) | in its logs, and returned | it is stopped | once it is over |
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-command-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};

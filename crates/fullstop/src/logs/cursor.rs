@@ -11,8 +11,7 @@ use std::str::FromStr;
 /// How far the log of a run was read. As text it is opaque: another program may keep it, and
 /// go on from there.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-log-cursor-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, LogCursor, LogEntry, blocking};

@@ -44,8 +44,7 @@ impl LogLine {
 
 /// The log of a run, line by line: see [`Logs::lines`].
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-lines-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, blocking};

@@ -40,8 +40,7 @@ const TRIED_AGAIN: Duration = Duration::from_secs(2);
 
 /// How a stop goes.
 ///
-/// ```standalone_crate
-/// # fullstop::init();
+/// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-progress-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
 /// use fullstop::{Command, Progress, blocking};

@@ -25,7 +25,6 @@ const CHECKS: [(&str, Check); 8] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    fullstop::init();
     let mut words = std::env::args().skip(1);
     let first = words.next();
     if first.as_deref() == Some(handles::HOST) {

@@ -23,7 +23,6 @@ const ROUNDS: u64 = 12;
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome {
-    fullstop::init();
     let words: Vec<String> = std::env::args().collect();
     if let [_, role, state, app] = words.as_slice()
         && role == "be-a-window"
