@@ -98,6 +98,16 @@ impl Keeper<'_> {
         if self.is_host_foreign { Presence::Unknown } else { presence(&host.process) }
     }
 
+    /// An adopter that is the host already, on another line, may let go of that line as soon as
+    /// it has asked something more on this one: that is heard first.
+    pub(super) fn finish_adoptions(&mut self, orders: &[Order]) {
+        for from in orders.iter().map(|order| order.from) {
+            if self.control.is_adopter(from) {
+                self.complete_adoption(from);
+            }
+        }
+    }
+
     /// A further request of an adopter completes its adoption, and is heard as the host's; that
     /// of a line that was the host's before is not any more.
     pub(super) fn finish_adoption(&mut self, order: &mut Order) {

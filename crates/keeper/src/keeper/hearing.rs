@@ -39,6 +39,7 @@ impl Keeper<'_> {
     }
 
     fn answer(&mut self, orders: Vec<Order>) {
+        self.finish_adoptions(&orders);
         for mut order in orders {
             self.finish_adoption(&mut order);
             let Order { from, id, request, .. } = &order;
