@@ -26,7 +26,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// Runs a command to its proven end. To be called while there is one thread.
-pub fn run(mut assigned: Assignment) -> Ending {
+pub fn run(mut assigned: Box<Assignment>) -> Ending {
     match enter(&mut assigned) {
         Ok(ending) => ending,
         Err(why) => {

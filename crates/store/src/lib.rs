@@ -38,7 +38,7 @@ pub use groups::GroupName;
 pub use journal::{Cursor, InvalidCursor, JournalReader, News, Notice};
 pub use log::{Extent, Log, LogReader, Piece, Took};
 pub use mark::AskedGroup;
-pub use members::{KnownMembers, LostMembers, MemberFile};
+pub use members::{KnownMembers, LostMembers, MEMBERS, MemberFile};
 pub use room::Reserve;
 pub use rundir::{Name, RunDir, Standing};
 pub use store::{FindError, Store};

@@ -6,6 +6,7 @@ use rustix::fs::inotify::{
     CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch,
 };
 use rustix::io::Errno;
+use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -43,16 +44,16 @@ impl FileChanges {
         let _ = remove_watch(&self.0, watch.0);
     }
 
-    /// Takes what has changed until now. Returns false if some of it was lost, so that any
-    /// file may have changed.
-    pub fn take(&self, mut changed: impl FnMut(WatchId)) -> bool {
+    /// Takes what has changed until now; of a directory, with the name of what has changed in it.
+    /// Returns false if some of it was lost, so that any file may have changed.
+    pub fn take(&self, mut changed: impl FnMut(WatchId, Option<&CStr>)) -> bool {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut events = Reader::new(&self.0, &mut buffer);
         let mut is_whole = true;
         loop {
             match events.next() {
                 Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => is_whole = false,
-                Ok(event) => changed(WatchId(event.wd())),
+                Ok(event) => changed(WatchId(event.wd()), event.file_name()),
                 Err(Errno::INTR) => {}
                 Err(_) => return is_whole,
             }
@@ -79,7 +80,7 @@ mod tests {
 
     fn taken(changes: &FileChanges) -> Vec<WatchId> {
         let mut taken = Vec::new();
-        assert!(changes.take(|watch| taken.push(watch)));
+        assert!(changes.take(|watch, _| taken.push(watch)));
         taken.dedup();
         taken
     }
@@ -109,7 +110,7 @@ mod tests {
         assert_eq!(changes.watch(&paths[0]).expect("a second watch"), one);
         let write = |path: &Path| fs::write(path.join("log"), "one").expect("written");
         write(&paths[1]);
-        assert_eq!(taken(&changes), [two]);
+        assert!(changes.take(|watch, name| assert_eq!((watch, name), (two, Some(c"log")))));
         changes.forget(one);
         taken(&changes);
         for path in &paths {

@@ -63,7 +63,17 @@ impl Command {
     /// To be called while there is one thread. Returns how to end. For the command `fullstop`;
     /// not stable.
     #[doc(hidden)]
-    pub fn run_here(mut self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
+    pub fn run_here(self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
+        Ok(fullstop_keeper::run(self.assigned_here(report, loudness)?))
+    }
+
+    /// Its stack is gone by the time that the guard begins, which stays on what is left of it.
+    #[inline(never)]
+    fn assigned_here(
+        mut self,
+        report: Option<Sink>,
+        loudness: Loudness,
+    ) -> Result<Box<Assignment>> {
         let runs = self.runs.take();
         let mut spec = self.into_spec(Placement::Foreground)?;
         if spec.ladder.needs_stdin() && spec.stdin == Stdin::Inherit && stdin().is_terminal() {
@@ -83,7 +93,7 @@ impl Command {
             secrets,
             ..Launch::new(fresh_id(), Placement::Foreground)
         };
-        Ok(fullstop_keeper::run(Assignment { spec, launch, report, loudness }))
+        Ok(Box::new(Assignment { spec, launch, report, loudness }))
     }
 
     /// What it comes to in this placement, before anything is begun or read.

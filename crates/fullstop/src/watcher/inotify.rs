@@ -1,6 +1,7 @@
 //! An inotify that is made when it is needed. A user has 128 of them, for all programs.
 
 use fullstop_cage::os::{FileChanges, WatchId};
+use fullstop_store::MEMBERS;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,8 +53,11 @@ impl Inotify {
     pub fn take(&self) -> Changed {
         let mut these = BTreeSet::new();
         let is_whole = self.changes.as_ref().is_none_or(|changes| {
-            changes.take(|watch| {
-                these.insert(watch);
+            changes.take(|watch, name| {
+                // It changes with every process that comes and goes, and nobody follows that.
+                if name.is_none_or(|name| name.to_bytes() != MEMBERS.as_bytes()) {
+                    these.insert(watch);
+                }
             })
         });
         if is_whole { Changed::These(these) } else { Changed::Any }

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 impl Guard<'_> {
     /// The outcome of a keeper that has ended its run but could not say so.
+    #[cold]
     pub(super) fn untold_outcome(&mut self) -> Option<Outcome> {
         // It may have been made to leave: no keeper leaves a child behind in order.
         if !self.left_in_order || has_children() {
@@ -42,6 +43,8 @@ impl Guard<'_> {
     }
 
     /// The keeper is dead and the tree is ours: end it, at once.
+    #[cold]
+    #[inline(never)]
     pub(super) fn take_over(&mut self) -> Ending {
         self.sweep.abandon();
         let leader = self.leader.take();
@@ -190,6 +193,7 @@ impl Guard<'_> {
     }
 
     /// Says what must be said, gives the terminal back.
+    #[inline(never)]
     pub(super) fn finish(&mut self, outcome: &Outcome) -> Ending {
         hold(&[Signal::TTOU]);
         if let Some(terminal) = &mut self.terminal {

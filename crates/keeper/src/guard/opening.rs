@@ -12,6 +12,7 @@ const DRAWS: usize = 10;
 
 /// Opens the run's ledger, and plans its cage, which is called by its id as well. A run in
 /// the foreground goes on without a record; one that nobody could find again does not begin.
+#[inline(never)]
 pub fn open_ledger(
     assigned: &mut Assignment,
     started_at: Timestamp,

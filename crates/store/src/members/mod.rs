@@ -15,4 +15,4 @@ pub use read::{KnownMembers, LostMembers};
 pub(crate) use read::read;
 
 /// The name of the file in the run's directory.
-pub(crate) const MEMBERS: &str = "members";
+pub const MEMBERS: &str = "members";
