@@ -101,7 +101,7 @@ impl StateFiles {
         let (begun, mut nap) = (Instant::now(), FIRST_NAP);
         let mut leaving: Option<(i32, OwnTime, Duration)> = None;
         loop {
-            let found = self.look_for_unlisted()?;
+            let found = found_twice(|| self.look_for_unlisted())?;
             let Some(keeper) = found.iter().find_map(|run| run.keeper) else { return Ok(found) };
             leaving.take_if(|(pid, ..)| *pid != keeper);
             let (_, time, had) =
@@ -144,6 +144,18 @@ impl StateFiles {
     }
 }
 
+/// Those that two looks in a row have found. The first one alone takes a run for unlisted that
+/// ends between the look into its cgroup and the look at the list.
+fn found_twice(mut look: impl FnMut() -> Result<Vec<Unlisted>>) -> Result<Vec<Unlisted>> {
+    let first = look()?;
+    if first.is_empty() {
+        return Ok(first);
+    }
+    let mut again = look()?;
+    again.retain(|run| first.iter().any(|before| before.id == run.id));
+    Ok(again)
+}
+
 /// The cgroups in this place whose names tell their run and its state directory.
 fn tagged(place: &Path) -> Result<Vec<(Tag, PathBuf)>> {
     let named = |entry: io::Result<std::fs::DirEntry>| {
@@ -158,4 +170,23 @@ fn tagged(place: &Path) -> Result<Vec<(Tag, PathBuf)>> {
     let all =
         entries.and_then(|entries| entries.filter_map(|entry| named(entry).transpose()).collect());
     all.map_err(Error::io("list the cgroups beneath our own"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_ends_while_it_is_looked_for_is_not_unlisted() {
+        let [ends, lives, begins] = [1, 2, 3].map(|number| Unlisted::new(&Id::new(1, number)));
+        let mut looks = vec![vec![lives.clone(), begins], vec![ends, lives.clone()]];
+        let found = found_twice(|| Ok(looks.pop().unwrap_or_default())).expect("looked");
+        assert_eq!(found, [lives]);
+        let mut count = 0;
+        let none = found_twice(|| {
+            count += 1;
+            Ok(Vec::new())
+        });
+        assert!(none.is_ok_and(|none| none.is_empty()) && count == 1, "looked {count} times");
+    }
 }
