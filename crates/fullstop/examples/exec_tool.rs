@@ -8,7 +8,9 @@
 //!
 //! Read [`Session`] first: it is the tool. The rest is a harness that uses it.
 
-use fullstop::{Command, Error, Exit, Group, Ready, Reason, Report, Result, Run, Runs, Stdin};
+use fullstop::{
+    Command, Error, Exit, Group, Process, Ready, Reason, Report, Result, Run, Runs, Stdin,
+};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -26,8 +28,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The commands of one session of an agent. What is in it ends when it is closed.
 struct Session {
-    runs: Runs,
     group: Group,
+    /// With the limits that all of its commands have.
+    shell: Command,
 }
 
 /// A command that was begun. Dropped, it is stopped by its ladder, and nobody waits for that.
@@ -53,18 +56,18 @@ struct ExecResult {
 
 impl Session {
     fn new(runs: &Runs, name: &str) -> Result<Session> {
-        Ok(Session { runs: runs.clone(), group: runs.group(name)? })
+        let shell = runs.command("sh").arg("-c").group(name).capture().ladder(LADDER.parse()?);
+        let shell = shell.log_max(KEPT).drain(DRAIN_QUIET, DRAIN_MOST);
+        Ok(Session { group: runs.group(name)?, shell })
     }
 
-    /// A command of this session, with the limits that all of them have.
-    fn command(&self, script: &str) -> Result<Command> {
-        let command = self.runs.command("sh").args(["-c", script]).group(self.group.name());
-        Ok(command.capture().ladder(LADDER.parse()?).log_max(KEPT).drain(DRAIN_QUIET, DRAIN_MOST))
+    fn command(&self, script: &str) -> Command {
+        self.shell.clone().arg(script)
     }
 
     /// Runs a command to its end. If the future is dropped, the command is stopped.
     async fn exec(&self, script: &str, most: Duration, silent: Duration) -> Result<ExecResult> {
-        let command = self.command(script)?.timeout(most).no_output_timeout(silent);
+        let command = self.command(script).timeout(most).no_output_timeout(silent);
         Job { run: command.spawn().await? }.result().await
     }
 
@@ -133,7 +136,7 @@ async fn harness(session: &Session) -> Result<()> {
 /// A process that is none of the command's holds the pipe. It is drained for a second at most,
 /// and named, and left alone.
 async fn held_from_outside(session: &Session) -> Result<()> {
-    let run = session.command("echo at work; read line")?.stdin(Stdin::Pipe).spawn().await?;
+    let run = session.command("echo at work; read line").stdin(Stdin::Pipe).spawn().await?;
     let leader = run.processes().await?[0].pid;
     let script = format!("exec sleep 300 >/proc/{leader}/fd/1");
     let mut outside = std::process::Command::new("sh");
@@ -141,17 +144,17 @@ async fn held_from_outside(session: &Session) -> Result<()> {
     // It has opened the pipe before it becomes its command.
     let comm = format!("/proc/{}/comm", outside.id());
     let is_there = || std::fs::read_to_string(&comm).is_ok_and(|name| name == "sleep\n");
-    let began = Instant::now();
-    while !is_there() {
-        assert!(began.elapsed() < PATIENCE, "the process outside has not begun");
-        sleep(LOOK_EVERY).await;
-    }
-    run.close_stdin().await?;
-    let done = Job { run }.result().await?;
-    println!("held from outside: {:?}, by {:?}", done.output, done.holders);
-    assert_eq!((&*done.output, &*done.holders), ("at work\n", &[outside.id().cast_signed()][..]));
+    let done = async {
+        comes_true("the process outside has not begun", is_there).await;
+        run.close_stdin().await?;
+        Job { run }.result().await
+    };
+    let done = done.await;
     assert!(is_there(), "a stranger was ended");
     outside.kill().and_then(|()| outside.wait()).expect("the process outside ends");
+    let done = done?;
+    println!("held from outside: {:?}, by {:?}", done.output, done.holders);
+    assert_eq!((&*done.output, &*done.holders), ("at work\n", &[outside.id().cast_signed()][..]));
     Ok(())
 }
 
@@ -160,14 +163,14 @@ async fn cancels(session: &Session) -> Result<()> {
     let at_work = Ready::Line("at work".to_owned());
     // It waits for its end: no more than half a second, then it is killed.
     let deaf = "trap '' TERM; echo at work; while :; do sleep 300; done";
-    let job = Job { run: session.command(deaf)?.spawn().await? };
+    let job = Job { run: session.command(deaf).spawn().await? };
     job.run.wait_ready(&at_work, PATIENCE).await?;
     let report = job.run.stop_within(Duration::from_millis(500)).await?;
     println!("cancelled: {}, {} ms", report.state.word(), report.elapsed_ms);
     assert!(report.is_proven());
 
     // It does not wait: the call is dropped, here once the command is at work. The run is stopped
-    // by its ladder, and closing the session waits for that.
+    // by its ladder.
     let seen = async {
         loop {
             if let Some(run) = session.group.members().await?.pop() {
@@ -177,29 +180,40 @@ async fn cancels(session: &Session) -> Result<()> {
             sleep(LOOK_EVERY).await;
         }
     };
-    let mut processes = tokio::select! {
+    let dropped = tokio::select! {
         ended = session.exec("echo at work; exec sleep 300", PATIENCE, PATIENCE) => {
             panic!("it has not waited for the cancel: {ended:?}")
         }
         processes = seen => processes?,
     };
+    comes_true("a dropped call goes on", || !dropped.iter().any(lives)).await;
 
     // A server, which the agent has left to itself. It ends with the session.
-    let server = session.command("echo at work; setsid sleep 300 & wait")?.start().await?;
+    let server = session.command("echo at work; setsid sleep 300 & wait").start().await?;
     server.wait_ready(&at_work, PATIENCE).await?;
-    processes.extend(server.processes().await?);
+    let processes = server.processes().await?;
     let closed = session.close().await?;
     println!("session closed, with {} still in it", closed.len());
-    assert!(!processes.iter().any(|process| lives(process.pid)), "something outlives its session");
+    assert!(!processes.iter().any(lives), "something outlives its session");
     let refused = session.exec("echo never", PATIENCE, PATIENCE).await;
     assert!(matches!(refused, Err(Error::GroupClosed { .. })), "{refused:?}");
     println!("and nothing more starts in it: {}", refused.expect_err("it is closed"));
     Ok(())
 }
 
-/// Whether a process of this pid lives. A zombie does not.
-fn lives(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+/// Waits for what nobody tells of.
+async fn comes_true(otherwise: &str, is_true: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_true() {
+        assert!(began.elapsed() < PATIENCE, "{otherwise}");
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Whether it lives. A zombie does not.
+fn lives(process: &Process) -> bool {
+    let path = format!("/proc/{}/stat", process.pid);
+    let stat = std::fs::read_to_string(path).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, behind)| !behind.starts_with(['Z', 'X']))
 }
 
