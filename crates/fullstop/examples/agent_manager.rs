@@ -120,7 +120,7 @@ async fn app(runs: &Runs) -> Result<()> {
     // Outputs end with their runs, behind the last line that was written.
     let last_lines: Vec<_> = outputs.join_all().await.into_iter().collect::<Result<_>>()?;
     assert!(last_lines.contains(&("tidy", "work saved".to_owned())), "{last_lines:?}");
-    // A watch never ends by itself. Once it is gone, nobody looks into the directory any more.
+    // A watch never ends by itself, and makes a journal anew that was removed under it.
     board.abort();
     assert!(board.await.is_err_and(|end| end.is_cancelled()), "the board had an end of its own");
     Ok(())

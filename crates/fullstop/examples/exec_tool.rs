@@ -8,9 +8,7 @@
 //!
 //! Read [`Session`] first: it is the tool. The rest is a harness that uses it.
 
-use fullstop::{
-    Command, Error, Exit, Group, Process, Ready, Reason, Report, Result, Run, Runs, Stdin,
-};
+use fullstop::{Command, Error, Exit, Group, Process, Ready, Reason, Result, Run, Runs, Stdin};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -21,7 +19,7 @@ const LADDER: &str = "term@tree:30s,kill";
 /// When a command is dead and somebody outside of it still holds its output open.
 const DRAIN_QUIET: Duration = Duration::from_millis(200);
 const DRAIN_MOST: Duration = Duration::from_secs(1);
-/// How often it is looked for what nobody tells of.
+/// How often it is looked for what the library does not tell.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Longer than any command here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -31,11 +29,6 @@ struct Session {
     group: Group,
     /// With the limits that all of its commands have.
     shell: Command,
-}
-
-/// A command that was begun. Dropped, it is stopped by its ladder, and nobody waits for that.
-struct Job {
-    run: Run,
 }
 
 /// What the agent is told.
@@ -68,23 +61,15 @@ impl Session {
     /// Runs a command to its end. If the future is dropped, the command is stopped.
     async fn exec(&self, script: &str, most: Duration, silent: Duration) -> Result<ExecResult> {
         let command = self.command(script).timeout(most).no_output_timeout(silent);
-        Job { run: command.spawn().await? }.result().await
+        Session::result(command.spawn().await?).await
     }
 
-    /// Ends all that was started in it, at whatever depth. Nothing can start in it any more.
-    async fn close(&self) -> Result<Vec<Report>> {
-        let closed = self.group.close().await?;
-        assert!(closed.is_clean(), "{closed:?}");
-        Ok(closed.reports)
-    }
-}
-
-impl Job {
-    /// What came of it, once nothing of it is alive.
-    async fn result(self) -> Result<ExecResult> {
-        let report = self.run.wait().await?;
+    /// What came of a command, once nothing of it is alive. If the future is dropped, the last
+    /// handle of the run goes with it, and the run is stopped.
+    async fn result(run: Run) -> Result<ExecResult> {
+        let report = run.wait().await?;
         let (mut output, mut truncated) = (String::new(), 0);
-        let mut lines = self.run.logs().lines();
+        let mut lines = run.logs().lines();
         while let Some(line) = lines.next().await? {
             truncated += line.missing;
             output.push_str(&line.text());
@@ -109,7 +94,7 @@ async fn harness(session: &Session) -> Result<()> {
     assert_eq!((done.exit, done.timed_out), (Some(Exit::Code(3)), None));
     assert!(done.output.contains("built\n") && done.output.contains("warning\n"));
 
-    // It is asked before it is killed, and so its work is saved, if it has come to any.
+    // The command is asked before it is killed, so that it can save its work.
     let saves = "trap 'echo work saved; exit 1' TERM; while :; do echo busy; sleep 0.1; done";
     let done = session.exec(saves, Duration::from_secs(1), PATIENCE).await?;
     println!("too long: {:?}, its last line: {:?}", done.timed_out, done.output.lines().last());
@@ -147,7 +132,7 @@ async fn held_from_outside(session: &Session) -> Result<()> {
     let done = async {
         comes_true("the process outside has not begun", is_there).await;
         run.close_stdin().await?;
-        Job { run }.result().await
+        Session::result(run).await
     };
     let done = done.await;
     assert!(is_there(), "a stranger was ended");
@@ -161,16 +146,16 @@ async fn held_from_outside(session: &Session) -> Result<()> {
 /// The two ways to cancel, and the end of the session.
 async fn cancels(session: &Session) -> Result<()> {
     let at_work = Ready::Line("at work".to_owned());
-    // It waits for its end: no more than half a second, then it is killed.
+    // This cancel waits for the end. What lives after half a second is killed.
     let deaf = "trap '' TERM; echo at work; while :; do sleep 300; done";
-    let job = Job { run: session.command(deaf).spawn().await? };
-    job.run.wait_ready(&at_work, PATIENCE).await?;
-    let report = job.run.stop_within(Duration::from_millis(500)).await?;
+    let run = session.command(deaf).spawn().await?;
+    run.wait_ready(&at_work, PATIENCE).await?;
+    let report = run.stop_within(Duration::from_millis(500)).await?;
     println!("cancelled: {}, {} ms", report.state.word(), report.elapsed_ms);
     assert!(report.is_proven());
 
-    // It does not wait: the call is dropped, here once the command is at work. The run is stopped
-    // by its ladder.
+    // This cancel does not wait: the call is dropped, as soon as its command is at work, and the
+    // run is stopped by its ladder.
     let seen = async {
         loop {
             if let Some(run) = session.group.members().await?.pop() {
@@ -192,8 +177,9 @@ async fn cancels(session: &Session) -> Result<()> {
     let server = session.command("echo at work; setsid sleep 300 & wait").start().await?;
     server.wait_ready(&at_work, PATIENCE).await?;
     let processes = server.processes().await?;
-    let closed = session.close().await?;
-    println!("session closed, with {} still in it", closed.len());
+    let closed = session.group.close().await?;
+    println!("session closed, with {} still in it", closed.reports.len());
+    assert!(closed.is_clean(), "{closed:?}");
     assert!(!processes.iter().any(lives), "something outlives its session");
     let refused = session.exec("echo never", PATIENCE, PATIENCE).await;
     assert!(matches!(refused, Err(Error::GroupClosed { .. })), "{refused:?}");
@@ -201,7 +187,7 @@ async fn cancels(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Waits for what nobody tells of.
+/// Looks until this is so, which the library knows nothing of.
 async fn comes_true(otherwise: &str, is_true: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_true() {

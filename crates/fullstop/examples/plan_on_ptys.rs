@@ -142,7 +142,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
-/// Waits for what the kernel does behind the last close.
+/// Looks until this is so: the kernel may take a moment after the last close.
 async fn comes_true(otherwise: &str, is_true: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_true() {
