@@ -4,9 +4,12 @@ mod command;
 
 pub use command::{CommandError, SecretNameError};
 
+use crate::keys::InvalidKey;
 use fullstop_cage::plain;
 use fullstop_core::duration::format as time;
 use fullstop_core::id::Id;
+use fullstop_core::ladder::LadderError;
+use fullstop_core::signal::SignalError;
 use fullstop_core::words::Stream;
 use fullstop_keeper::sweep::ForgetError;
 use fullstop_protocol::{
@@ -53,6 +56,15 @@ pub enum Error {
     /// This cannot be the name of an application.
     #[error(transparent)]
     App(#[from] AppNameError),
+    /// A ladder cannot be read.
+    #[error(transparent)]
+    Ladder(#[from] LadderError),
+    /// A signal has no such name.
+    #[error(transparent)]
+    Signal(#[from] SignalError),
+    /// No key has this name.
+    #[error(transparent)]
+    Key(#[from] InvalidKey),
     /// The command could not be started: a code, the status that a shell would give, and why.
     #[error("{}", .0.message)]
     NotStarted(Failure),
@@ -294,6 +306,9 @@ impl Error {
             Error::Spec(error) => error.code().as_str(),
             Error::Label(_) => "invalid-label",
             Error::App(_) => "invalid-app",
+            Error::Ladder(_) => "invalid-ladder",
+            Error::Signal(_) => "invalid-signal",
+            Error::Key(error) => error.code(),
             Error::NotStarted(failure) => word(&failure.code, FailureCode::as_str),
             Error::GroupClosed { .. } => "group-closed",
             Error::NoKeeper => "no-keeper",
@@ -391,5 +406,21 @@ impl From<StoreError> for Error {
             }
             _ => Error::Store(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Key, Ladder, Signal};
+
+    #[test]
+    fn what_a_caller_writes_as_text_is_read_with_a_question_mark() {
+        let ladder = || -> Result<Ladder> { Ok("sigh@leader".parse()?) };
+        let signal = || -> Result<Signal> { Ok("sigh".parse()?) };
+        let key = || -> Result<Key> { Ok("Entr".parse()?) };
+        assert_eq!(ladder().unwrap_err().code(), "invalid-ladder");
+        assert_eq!(signal().unwrap_err().code(), "invalid-signal");
+        assert_eq!(key().unwrap_err().code(), "invalid-key");
     }
 }

@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::process::Command;
 
-/// Says that the namespace is made.
+/// Says for which test the namespace is made.
 const INSIDE: &str = "FULLSTOP_TEST_INSIDE";
 
-/// Plays this test program once more in a closed world. Returns whether this process is in that
-/// world, and has the test before it; elsewhere it is done, or cannot be.
+/// Plays this test program once more in a closed world. Returns whether this process is in the
+/// world of that test, and has it before it; elsewhere it is done, or cannot be.
 pub fn is_inside(test: &str) -> Result<bool, Box<dyn Error>> {
-    if std::env::var_os(INSIDE).is_some() {
-        return Ok(true);
+    if let Some(inside) = std::env::var_os(INSIDE) {
+        return Ok(inside == test);
     }
     if !rustix::process::geteuid().is_root() {
         println!("test {test} ... ignored: only root makes a pid namespace");
@@ -24,7 +24,7 @@ pub fn is_inside(test: &str) -> Result<bool, Box<dyn Error>> {
         .args(["--pid", "--fork", "--mount-proc", "--kill-child", "--"])
         .args(["sh", "-c", "\"$0\"; exit $?"])
         .arg(std::env::current_exe()?)
-        .env(INSIDE, "yes")
+        .env(INSIDE, test)
         .env("TMPDIR", &place)
         .status();
     std::fs::remove_dir_all(&place)?;
