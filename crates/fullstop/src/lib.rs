@@ -69,7 +69,7 @@ mod watch;
 mod watcher;
 mod window;
 
-pub use attach::{AttachOptions, Shown};
+pub use attach::{AttachOptions, WindowEvent};
 pub use command::{Agent, CapturedOutput, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{CommandError, Error, Result, SecretNameError};

@@ -3,7 +3,7 @@
 use crate::fail::Fail;
 use fullstop::attach::{Attachment, Finished, Next};
 use fullstop::blocking::{self, Background};
-use fullstop::{AttachOptions, Error, Report, Run, Shown, Size};
+use fullstop::{AttachOptions, Error, Report, Run, Size, WindowEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::time::{Duration, Instant};
@@ -46,9 +46,9 @@ impl Source {
                 self.attachment.finish(finished?)?;
             }
             match self.attachment.advance()? {
-                Next::Show(Shown::Screen(bytes)) => return Ok(Some(Output::Screen(bytes))),
-                Next::Show(Shown::Bytes(bytes)) => return Ok(Some(Output::Bytes(bytes))),
-                Next::Show(Shown::Over(_)) | Next::Wait => return Ok(None),
+                Next::Show(WindowEvent::Screen(bytes)) => return Ok(Some(Output::Screen(bytes))),
+                Next::Show(WindowEvent::Bytes(bytes)) => return Ok(Some(Output::Bytes(bytes))),
+                Next::Show(WindowEvent::Over(_)) | Next::Wait => return Ok(None),
                 // Whoever looks has a terminal of its own size.
                 Next::Show(_) => {}
                 Next::Work(work) => {

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use fullstop::attach::{Attachment, Next};
-//! use fullstop::{AttachOptions, Report, Run, Shown, blocking};
+//! use fullstop::{AttachOptions, Report, Run, WindowEvent, blocking};
 //! use rustix::event::{PollFd, PollFlags, poll};
 //! use std::io::Write as _;
 //!
@@ -18,10 +18,10 @@
 //!     let mut attachment = blocking::wait(Attachment::open(run, AttachOptions::default()))?;
 //!     loop {
 //!         match attachment.advance()? {
-//!             Next::Show(Shown::Screen(bytes) | Shown::Bytes(bytes)) => {
+//!             Next::Show(WindowEvent::Screen(bytes) | WindowEvent::Bytes(bytes)) => {
 //!                 std::io::stdout().write_all(&bytes)?;
 //!             }
-//!             Next::Show(Shown::Over(report)) => return Ok(*report),
+//!             Next::Show(WindowEvent::Over(report)) => return Ok(*report),
 //!             Next::Show(_) => {}
 //!             // A program that has more to do does this on a thread: see `blocking::Background`.
 //!             Next::Work(work) => {
@@ -42,5 +42,5 @@ mod attachment;
 mod link;
 mod work;
 
-pub use attachment::{AttachOptions, Attachment, Next, Shown};
+pub use attachment::{AttachOptions, Attachment, Next, WindowEvent};
 pub use work::{Finished, Work};

@@ -1,7 +1,7 @@
 //! The two sides of a window. They share the attachment, which neither holds while it waits.
 
 use crate::any_of::any_of;
-use crate::attach::{Attachment, Finished, Next, Shown};
+use crate::attach::{Attachment, Finished, Next, WindowEvent};
 use crate::error::{Error, Result};
 use crate::keys::Key;
 use fullstop_protocol::Size;
@@ -62,7 +62,7 @@ impl WindowReader {
     /// follows, and then the report of the guard.
     ///
     /// If the future is dropped, nothing is lost: the next call goes on where it was.
-    pub async fn next(&mut self) -> Result<Shown> {
+    pub async fn next(&mut self) -> Result<WindowEvent> {
         loop {
             if let Some(work) = &mut self.work {
                 let finished = work.as_mut().await;
