@@ -77,7 +77,7 @@ pub use events::Events;
 pub use foreground::StopCause;
 pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
-pub use fullstop_core::id::{Id, NoId};
+pub use fullstop_core::id::{Id, InvalidId};
 pub use fullstop_core::identity::Identity;
 pub use fullstop_core::ladder::{Action, Ladder, LadderError, Step, Target};
 pub use fullstop_core::preset;
