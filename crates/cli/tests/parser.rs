@@ -1,6 +1,6 @@
 //! What the parser makes of particular lines, and that no line breaks it.
 
-use fullstop::{Fit, HostPolicy, Key, Size, Stdin, Stream};
+use fullstop::{HostPolicy, Key, ResizePolicy, Size, Stdin, Stream};
 use fullstop_cli::args::{
     Call, Form, GroupCall, LogForm, Man, Ready, RunOptions, UsageError, Which, WindowSize,
     parse_from,
@@ -192,8 +192,8 @@ fn streams_are_what_the_options_say() {
         assert_eq!(run(&format!("run --stdin {word} x")).stdin, Some(stdin), "{word}");
     }
     let table = [
-        ("latest", WindowSize::Follow(Fit::Latest)),
-        ("smallest", WindowSize::Follow(Fit::Smallest)),
+        ("latest", WindowSize::Follow(ResizePolicy::Latest)),
+        ("smallest", WindowSize::Follow(ResizePolicy::Smallest)),
         ("50x120", WindowSize::Fixed(Size { rows: 50, cols: 120 })),
     ];
     for (word, size) in table {

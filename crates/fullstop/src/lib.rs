@@ -88,9 +88,9 @@ pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
 pub use fullstop_protocol as protocol;
 pub use fullstop_protocol::{
     Ancestry, AppNameError, Asker, CapturedStream, Claim, Drain, Event, EventKind, Failure,
-    FailureCode, Fit, Host, HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal,
-    RefusalCode, Report, RunState, SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text,
-    Timestamp, TrackedMember, Whereabouts, Word, World,
+    FailureCode, Host, HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal,
+    RefusalCode, Report, ResizePolicy, RunState, SecretFile, Size, Spec, SpecError, Stdin,
+    StepRecord, Text, Timestamp, TrackedMember, Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
 pub use group::{Group, GroupReport};

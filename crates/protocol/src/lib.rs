@@ -51,7 +51,7 @@ pub use spec::{
     read_around_spec,
 };
 pub use state::RunState;
-pub use streams::{Drain, Fit, Output, Size, Stdin};
+pub use streams::{Drain, Output, ResizePolicy, Size, Stdin};
 pub use text::Text;
 pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use tracked_member::TrackedMember;

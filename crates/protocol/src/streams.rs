@@ -63,21 +63,21 @@ pub enum Output {
         /// How large it is at first.
         size: Size,
         /// How its size follows its windows.
-        fit: Fit,
+        fit: ResizePolicy,
     },
 }
 
 /// How the terminal's size follows its windows.
 ///
 /// ```
-/// use fullstop_protocol::Fit;
+/// use fullstop_protocol::ResizePolicy;
 ///
-/// assert_eq!(Fit::default(), Fit::Latest);
+/// assert_eq!(ResizePolicy::default(), ResizePolicy::Latest);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Fit {
+pub enum ResizePolicy {
     /// The window that was last resized, attached, or typed into.
     #[default]
     Latest,
@@ -128,7 +128,7 @@ impl Output {
     }
 
     /// The terminal of its own, if it has one.
-    pub fn terminal(self) -> Option<(Size, Fit)> {
+    pub fn terminal(self) -> Option<(Size, ResizePolicy)> {
         match self {
             Output::Terminal { size, fit } => Some((size, fit)),
             _ => None,

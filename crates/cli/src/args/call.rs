@@ -5,7 +5,8 @@ use crate::grammar::Command;
 use crate::since::Since;
 pub use fullstop::{Agent, Ready};
 use fullstop::{
-    CagePreference, Fit, HostPolicy, Key, Labels, Ladder, OnExit, Signal, Size, Stdin, Stream,
+    CagePreference, HostPolicy, Key, Labels, Ladder, OnExit, ResizePolicy, Signal, Size, Stdin,
+    Stream,
 };
 use fullstop_keeper::Loudness;
 use std::ffi::OsString;
@@ -80,7 +81,7 @@ pub struct RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowSize {
     /// As large as its windows let it be.
-    Follow(Fit),
+    Follow(ResizePolicy),
     Fixed(Size),
 }
 

@@ -5,7 +5,9 @@ use super::Command;
 use crate::error::{CommandError, Error, Result};
 use fullstop_cage::linux::is_inheritable;
 use fullstop_core::words::OnExit;
-use fullstop_protocol::{Drain, Fit, Output, Placement, SecretFile, Size, Spec, Stdin, Text};
+use fullstop_protocol::{
+    Drain, Output, Placement, ResizePolicy, SecretFile, Size, Spec, Stdin, Text,
+};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +22,7 @@ pub(super) struct Asked {
     log: bool,
     capture: bool,
     pty: Option<Size>,
-    fit: Option<Fit>,
+    fit: Option<ResizePolicy>,
     log_max: Option<u64>,
     drain: Option<Drain>,
 }
@@ -75,9 +77,9 @@ impl Command {
     /// Gives it a terminal of its own, which others can attach to.
     ///
     /// ```
-    /// use fullstop::{Command, Fit, Size};
+    /// use fullstop::{Command, ResizePolicy, Size};
     ///
-    /// let claude = Command::new("claude").pty(Size { rows: 50, cols: 120 }).fit(Fit::Fixed);
+    /// let claude = Command::new("claude").pty(Size { rows: 50, cols: 120 }).fit(ResizePolicy::Fixed);
     /// ```
     #[must_use]
     pub fn pty(mut self, size: Size) -> Command {
@@ -87,7 +89,7 @@ impl Command {
 
     /// How the size of its terminal follows whoever is attached.
     #[must_use]
-    pub fn fit(mut self, fit: Fit) -> Command {
+    pub fn fit(mut self, fit: ResizePolicy) -> Command {
         self.streams.fit = Some(fit);
         self
     }

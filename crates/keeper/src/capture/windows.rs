@@ -3,7 +3,7 @@
 
 use crate::backlog::{Backlog, Gone};
 use crate::control::Handed;
-use fullstop_protocol::{Fit, Frame, Frames, Size};
+use fullstop_protocol::{Frame, Frames, ResizePolicy, Size};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -246,13 +246,13 @@ impl Windows {
     }
 
     /// The size that the terminal should have; nothing, if nobody says.
-    pub fn size(&self, fit: Fit) -> Option<Size> {
+    pub fn size(&self, fit: ResizePolicy) -> Option<Size> {
         let asked = self.all.iter().filter(|window| window.role != Role::View);
         let sized = asked.filter_map(|window| Some((window.used, window.size?)));
         match fit {
-            Fit::Fixed => None,
-            Fit::Latest => sized.max_by_key(|(used, _)| *used).map(|(_, size)| size),
-            Fit::Smallest => sized.map(|(_, size)| size).reduce(|one, other| Size {
+            ResizePolicy::Fixed => None,
+            ResizePolicy::Latest => sized.max_by_key(|(used, _)| *used).map(|(_, size)| size),
+            ResizePolicy::Smallest => sized.map(|(_, size)| size).reduce(|one, other| Size {
                 rows: one.rows.min(other.rows),
                 cols: one.cols.min(other.cols),
             }),
