@@ -29,7 +29,7 @@ pub async fn prune(options: &PruneOptions) -> Result<(), Fail> {
     let (older, keep) = (options.older.unwrap_or(Duration::ZERO), options.keep.unwrap_or(0));
     let runs = Runs::open()?;
     // Looked for first: what fails after a removal would keep it from being told.
-    let elsewhere: Vec<Id> = runs.elsewhere().await?.into_iter().map(|lost| lost.id).collect();
+    let elsewhere: Vec<Id> = runs.lost_elsewhere().await?.into_iter().map(|lost| lost.id).collect();
     let pruned = runs.prune(older, keep, options.dry_run).await?;
     if options.json {
         let runs = pruned.runs_left.iter();

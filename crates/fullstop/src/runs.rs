@@ -9,7 +9,7 @@ use crate::host::default_keeper;
 use crate::run::Run;
 use crate::status::{Status, Usage};
 use fullstop_core::id::Id;
-use fullstop_keeper::sweep::{self, Elsewhere, Swept};
+use fullstop_keeper::sweep::{self, LostElsewhere, Swept};
 use fullstop_protocol::{Event, Host, LONGEST_BY, Whereabouts};
 use fullstop_store::Store;
 use std::ffi::OsString;
@@ -192,12 +192,12 @@ impl Runs {
     /// The lost runs that belong to another machine or pid namespace, usually of a
     /// container that is gone: they cannot be judged from here. [`Run::forget`] removes
     /// their records.
-    pub async fn elsewhere(&self) -> Result<Vec<Elsewhere>> {
-        help_long(self.files(), StateFiles::elsewhere).await
+    pub async fn lost_elsewhere(&self) -> Result<Vec<LostElsewhere>> {
+        help_long(self.files(), StateFiles::lost_elsewhere).await
     }
 
     /// [`Run::forget`], or in a dry run [`Run::is_forgettable`], of a run that
-    /// [`Runs::elsewhere`] has listed. Nothing, if it was removed since: another prune may
+    /// [`Runs::lost_elsewhere`] has listed. Nothing, if it was removed since: another prune may
     /// be under way.
     pub async fn forget(&self, lost: &Id, dry_run: bool) -> Result<Option<Whereabouts>> {
         let lost = lost.clone();

@@ -9,7 +9,7 @@ mod elsewhere;
 mod passing;
 
 pub use by_tag::{keeper_or_guard, living_cgroup, shows_title_of_keeper};
-pub use elsewhere::{Elsewhere, ForgetError, forget, is_forgettable};
+pub use elsewhere::{ForgetError, LostElsewhere, forget, is_forgettable};
 pub use passing::{
     MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,
 };
@@ -149,8 +149,8 @@ pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
 /// Ends a run that was found to be lost; nothing, if another sweep is at it, or it is none
 /// of those any more.
 pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
-    if let Some(lost) = Elsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
-        let Elsewhere { id, name, whereabouts, .. } = lost;
+    if let Some(lost) = LostElsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
+        let LostElsewhere { id, name, whereabouts, .. } = lost;
         return Some(Swept { id, name, found: Found::left_elsewhere(whereabouts) });
     }
     let name = store.record(id).ok().and_then(|record| record.name);
