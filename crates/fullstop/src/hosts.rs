@@ -9,7 +9,7 @@ use crate::status::Status;
 use fullstop_cage::linux::{Presence, identify, presence};
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
-use fullstop_keeper::sweep::{self, Found, Mode, Swept, sweep_one};
+use fullstop_keeper::sweep::{self, Mode, SweepFinding, Swept, sweep_one};
 use fullstop_protocol::{Host, Record, Whereabouts};
 use fullstop_store::world;
 
@@ -112,7 +112,7 @@ impl Runs {
     /// is in it, is for the sweep to find out.
     fn sweep_if_hosted(&self, id: &Id, own: Option<&Identity>) -> Option<Swept> {
         let left = |name: Option<String>, why: String| {
-            let found = Found::LeftAlone { why, elsewhere: None };
+            let found = SweepFinding::LeftAlone { why, elsewhere: None };
             Some(Swept { id: id.clone(), name, found })
         };
         let record = match self.store().record(id) {

@@ -83,7 +83,7 @@ pub use fullstop_core::ladder::{Action, Ladder, LadderError, Step, Target};
 pub use fullstop_core::preset;
 pub use fullstop_core::signal::{Signal, SignalError};
 pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
-pub use fullstop_keeper::sweep::{ForgetError, Found, LostElsewhere, Swept};
+pub use fullstop_keeper::sweep::{ForgetError, LostElsewhere, SweepFinding, Swept};
 /// Every type of the wire and the disk. Those that this library deals in stand here as well.
 pub use fullstop_protocol as protocol;
 pub use fullstop_protocol::{

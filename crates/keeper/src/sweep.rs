@@ -62,21 +62,21 @@ pub struct Swept {
     /// The name that it was given.
     pub name: Option<String>,
     /// What was found, and done.
-    pub found: Found,
+    pub found: SweepFinding,
 }
 
 /// What a sweep found.
 ///
 /// ```
-/// use fullstop_keeper::sweep::Found;
+/// use fullstop_keeper::sweep::SweepFinding;
 ///
-/// let found = Found::WouldEnd { alive: 3 };
+/// let found = SweepFinding::WouldEnd { alive: 3 };
 /// assert_eq!(serde_json::to_string(&found)?, r#"{"found":"would-end","alive":3}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "found", rename_all = "kebab-case")]
-pub enum Found {
+pub enum SweepFinding {
     /// Nothing of it is alive any more.
     Ended {
         /// How many were alive, and were killed.
@@ -117,16 +117,16 @@ pub enum Mode {
     DryRun,
 }
 
-impl Found {
+impl SweepFinding {
     /// Left alone, because of this.
-    fn left(why: &impl ToString) -> Found {
-        Found::LeftAlone { why: why.to_string(), elsewhere: None }
+    fn left(why: &impl ToString) -> SweepFinding {
+        SweepFinding::LeftAlone { why: why.to_string(), elsewhere: None }
     }
 
     /// Left alone, because of where it belongs.
-    fn left_elsewhere(whereabouts: Whereabouts) -> Found {
+    fn left_elsewhere(whereabouts: Whereabouts) -> SweepFinding {
         let elsewhere = Some(whereabouts).filter(|it| it.is_elsewhere());
-        Found::LeftAlone { why: whereabouts.to_string(), elsewhere }
+        SweepFinding::LeftAlone { why: whereabouts.to_string(), elsewhere }
     }
 }
 
@@ -151,49 +151,49 @@ pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
 pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
     if let Some(lost) = LostElsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
         let LostElsewhere { id, name, whereabouts, .. } = lost;
-        return Some(Swept { id, name, found: Found::left_elsewhere(whereabouts) });
+        return Some(Swept { id, name, found: SweepFinding::left_elsewhere(whereabouts) });
     }
     let name = store.record(id).ok().and_then(|record| record.name);
     let swept = |found| Some(Swept { id: id.clone(), name: name.clone(), found });
     let unread = |why: StoreError| match end_unread(store, id, mode) {
-        None => Found::left(&why),
-        Some(found @ Found::Ended { .. }) => match store.put_away(id) {
+        None => SweepFinding::left(&why),
+        Some(found @ SweepFinding::Ended { .. }) => match store.put_away(id) {
             Ok(()) => found,
-            Err(error) => Found::left(&error),
+            Err(error) => SweepFinding::left(&error),
         },
         Some(found) => found,
     };
     match store.take_over(id) {
         Err(error) if error.is_missing() => swept(unread(error)),
-        Err(error) => swept(Found::left(&error)),
+        Err(error) => swept(SweepFinding::left(&error)),
         Ok(None) => None,
         Ok(Some(run)) if run.is_stillborn() => swept(undo_birth(store, run, mode)),
         Ok(Some(run)) => swept(match Lost::read(store, run) {
             Ok(lost) => lost.end(store, mode),
             Err(damage @ StoreError::Damaged { .. }) => unread(damage),
-            Err(why) => Found::left(&why),
+            Err(why) => SweepFinding::left(&why),
         }),
     }
 }
 
 /// Puts away a run of which nothing is written down. Its cgroup is made after its spec, so
 /// that one with processes in it is not that of a birth: both files were removed.
-fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> Found {
+fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> SweepFinding {
     if let Some(pid) = keeper_or_guard(store, run.id()) {
-        return Found::left(&format!("pid {pid} shows the title of its keeper or guard"));
+        return SweepFinding::left(&format!("pid {pid} shows the title of its keeper or guard"));
     }
     let found = match end_unread(store, run.id(), mode) {
         Some(found) => found,
         None if run.was_begun() => {
-            return Found::left(&format!(
+            return SweepFinding::left(&format!(
                 "its record and its spec are gone, so that some of it may live; fullstop rm {} \
                  forgets it",
                 run.id()
             ));
         }
-        None => Found::PutAway,
+        None => SweepFinding::PutAway,
     };
-    if mode != Mode::DryRun && matches!(found, Found::PutAway | Found::Ended { .. }) {
+    if mode != Mode::DryRun && matches!(found, SweepFinding::PutAway | SweepFinding::Ended { .. }) {
         run.abandon();
     }
     found
@@ -260,7 +260,7 @@ impl Lost {
         Ok(Lost { run, record, living, told, known })
     }
 
-    fn end(mut self, store: &Store, mode: Mode) -> Found {
+    fn end(mut self, store: &Store, mode: Mode) -> SweepFinding {
         if self.is_over() {
             return self.put_away(mode);
         }
@@ -269,14 +269,14 @@ impl Lost {
             return self.rebooted(mode);
         }
         if let Some(why) = self.why_its_lock_says_nothing() {
-            return Found::left(&why);
+            return SweepFinding::left(&why);
         }
         match (whereabouts, &self.living) {
             (Whereabouts::Here, None) => {}
             (elsewhere, None) => return self.elsewhere(elsewhere, mode),
             (elsewhere, Some(cgroup)) if elsewhere.is_elsewhere() => {
                 let cgroup = cgroup.display();
-                return Found::left(&format!(
+                return SweepFinding::left(&format!(
                     "{elsewhere}, but processes live in its cgroup {cgroup}"
                 ));
             }
@@ -284,14 +284,14 @@ impl Lost {
                 if !self.tells_of(cgroup)
                     && let Some(why) = why_not_killed(store, self.run.id(), cgroup)
                 {
-                    return Found::left(&why);
+                    return SweepFinding::left(&why);
                 }
             }
         }
         let mut lost_cage = self.lost_cage();
         let found = lost_cage.find(&self.marked());
         if mode == Mode::DryRun {
-            return Found::WouldEnd { alive: found.len() };
+            return SweepFinding::WouldEnd { alive: found.len() };
         }
         let patience = match mode {
             Mode::Within(patience) => patience.min(KILL_PATIENCE),
@@ -347,19 +347,19 @@ impl Lost {
         is_here && !self.record.state.is_over() && own_cgroup(&self.record) == Some(cgroup)
     }
 
-    fn put_away(&mut self, mode: Mode) -> Found {
+    fn put_away(&mut self, mode: Mode) -> SweepFinding {
         if mode != Mode::DryRun
             && let Err(error) = self.run.finish()
         {
-            return Found::left(&error);
+            return SweepFinding::left(&error);
         }
-        Found::PutAway
+        SweepFinding::PutAway
     }
 
     /// No process outlives its kernel, so nobody is signalled.
-    fn rebooted(mut self, mode: Mode) -> Found {
+    fn rebooted(mut self, mode: Mode) -> SweepFinding {
         if mode == Mode::DryRun {
-            return Found::WouldEnd { alive: 0 };
+            return SweepFinding::WouldEnd { alive: 0 };
         }
         let reason = match self.first_reason() {
             Word::Known(Reason::KeeperDied) => Reason::Rebooted.into(),
@@ -372,15 +372,15 @@ impl Lost {
     }
 
     /// Pids of another namespace mean nothing here. But an empty cgroup says enough.
-    fn elsewhere(mut self, whereabouts: Whereabouts, mode: Mode) -> Found {
-        let left = Found::left_elsewhere(whereabouts);
+    fn elsewhere(mut self, whereabouts: Whereabouts, mode: Mode) -> SweepFinding {
+        let left = SweepFinding::left_elsewhere(whereabouts);
         if self.record.world.machine != world::here().machine {
             return left;
         }
         let mut lost_cage = LostCage::new(own_cgroup(&self.record), MemberEvidence::default());
         if mode == Mode::DryRun {
             let is_empty = lost_cage.cgroup_is_empty();
-            return if is_empty { Found::WouldEnd { alive: 0 } } else { left };
+            return if is_empty { SweepFinding::WouldEnd { alive: 0 } } else { left };
         }
         match lost_cage.remove_if_empty() {
             Some(witness) => {
@@ -416,7 +416,7 @@ impl Lost {
         lost_cage: &mut LostCage,
         mut found: Vec<PinnedProcess>,
         patience: Duration,
-    ) -> Found {
+    ) -> SweepFinding {
         let until = now() + patience;
         let mut killed = HashSet::new();
         let mut taken = None;
@@ -433,7 +433,7 @@ impl Lost {
                 && let Some(witness) = lost_cage.proof()
             {
                 if let Some(why) = self.unproven(witness.proof(), killed.len()) {
-                    return Found::left(&why);
+                    return SweepFinding::left(&why);
                 }
                 let step = taken.filter(|round| round.alive > 0);
                 let report = self.ended(witness, step);
@@ -528,7 +528,7 @@ impl Lost {
         told.unwrap_or(Reason::KeeperDied.into())
     }
 
-    fn finish(&mut self, killed: usize, mut report: Report) -> Found {
+    fn finish(&mut self, killed: usize, mut report: Report) -> SweepFinding {
         // A keeper that told the end, and was cut short after it, told the truth, unless the
         // kernel denies it.
         if let Some(Event { kind: EventKind::Ended { reason, exit, .. }, .. }) = self.told.last()
@@ -538,15 +538,15 @@ impl Lost {
             report = Report { state, exit: *exit, ..report };
         }
         match self.write(&report).and_then(|()| self.run.finish()) {
-            Ok(()) => Found::Ended { killed, report: Box::new(report) },
-            Err(error) => Found::left(&error),
+            Ok(()) => SweepFinding::Ended { killed, report: Box::new(report) },
+            Err(error) => SweepFinding::left(&error),
         }
     }
 
-    fn stuck(&mut self, report: Report) -> Found {
+    fn stuck(&mut self, report: Report) -> SweepFinding {
         // It is told again by the next sweep, whether or not this can be written.
         let _ = self.write(&report);
-        Found::Stuck { report: Box::new(report) }
+        SweepFinding::Stuck { report: Box::new(report) }
     }
 
     fn write(&mut self, report: &Report) -> Result<()> {

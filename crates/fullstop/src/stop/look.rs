@@ -5,7 +5,7 @@ use crate::helpers::help;
 use crate::offload::offload;
 use crate::run::Run;
 use crate::shared::SWEEPING;
-use fullstop_keeper::sweep::{Found, Mode, sweep_one};
+use fullstop_keeper::sweep::{Mode, SweepFinding, sweep_one};
 use fullstop_protocol::{Record, Report};
 use fullstop_store::{Standing, StoreError};
 use tokio::time::Instant;
@@ -113,12 +113,16 @@ async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>>
     let sweep = move || sweep_one(runs.store(), &id, mode);
     let swept = offload(sweep).await?;
     match swept.map(|swept| swept.found) {
-        Some(Found::Ended { report, .. } | Found::Stuck { report }) => Ok(Some(*report)),
-        Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
+        Some(SweepFinding::Ended { report, .. } | SweepFinding::Stuck { report }) => {
+            Ok(Some(*report))
+        }
+        Some(SweepFinding::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
             Err(Error::LostElsewhere { id: run.id().clone(), whereabouts })
         }
-        Some(Found::LeftAlone { why, .. }) => Err(Error::NotSwept { id: run.id().clone(), why }),
+        Some(SweepFinding::LeftAlone { why, .. }) => {
+            Err(Error::NotSwept { id: run.id().clone(), why })
+        }
         // Somebody else is at it, or has just been.
-        Some(Found::PutAway | Found::WouldEnd { .. }) | None => Ok(None),
+        Some(SweepFinding::PutAway | SweepFinding::WouldEnd { .. }) | None => Ok(None),
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sweep::{Found, Mode, sweep, sweep_one};
+use crate::sweep::{Mode, SweepFinding, sweep, sweep_one};
 use fullstop_protocol::RunState;
 use fullstop_store::format::{Format as _, SpecFile};
 use std::path::Path;
@@ -69,7 +69,7 @@ fn a_lost_run_of_elsewhere_is_left_alone_and_forgotten_when_asked() {
         for mode in [Mode::DryRun, Mode::End] {
             let found = sweep(&place.0, mode).expect("a sweep").pop().expect("a lost run").found;
             assert!(
-                matches!(found, Found::LeftAlone { elsewhere: Some(it), .. } if it == whereabouts),
+                matches!(found, SweepFinding::LeftAlone { elsewhere: Some(it), .. } if it == whereabouts),
                 "{found:?}"
             );
         }
@@ -125,7 +125,7 @@ fn a_run_that_has_ended_is_put_away_and_not_forgotten() {
     assert!(LostElsewhere::look(&place.0, &id).is_none());
     assert!(matches!(forget(&place.0, &id), Err(ForgetError::Over)));
     let found = sweep_one(&place.0, &id, Mode::End).expect("it is listed").found;
-    assert!(matches!(found, Found::PutAway), "{found:?}");
+    assert!(matches!(found, SweepFinding::PutAway), "{found:?}");
     assert!(matches!(forget(&place.0, &id), Err(ForgetError::Over)));
     assert!(Path::new(&place.0.run_path(&id)).exists());
 }
