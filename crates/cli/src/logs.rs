@@ -78,7 +78,7 @@ async fn follow(mut logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
         if !logs.has_ready() {
             teller.out.flush()?;
         }
-        looking.tell("output", logs.why_looking());
+        looking.tell("output", logs.why_polling());
     }
     Ok(teller.end()?)
 }

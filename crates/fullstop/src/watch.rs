@@ -184,7 +184,7 @@ impl Watch {
     }
 
     /// Why it looks four times a second instead of being woken, if it does.
-    pub fn why_looking(&self) -> Option<String> {
-        self.follower.why_looking()
+    pub fn why_polling(&self) -> Option<String> {
+        self.follower.why_polling()
     }
 }

@@ -160,11 +160,11 @@ impl Follower {
     }
 
     /// Why it is looked four times a second: nothing tells of changes.
-    pub fn why_looking(&self) -> Option<String> {
+    pub fn why_polling(&self) -> Option<String> {
         if self.is_without_thread() {
             return Some("no thread can be made to wait for changes".to_owned());
         }
-        self.watcher.lock().sources.why_looking(&self.key)
+        self.watcher.lock().sources.why_polling(&self.key)
     }
 }
 

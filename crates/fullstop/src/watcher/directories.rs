@@ -119,7 +119,7 @@ impl Directories {
     }
 
     /// Why nothing wakes those who follow this one.
-    pub fn why_looking(&self, path: &Path) -> Option<String> {
+    pub fn why_polling(&self, path: &Path) -> Option<String> {
         self.inotify.problem().filter(|_| self.unwatched.contains(path))
     }
 }

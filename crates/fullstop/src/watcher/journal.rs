@@ -161,7 +161,7 @@ impl Journal {
     }
 
     /// Why nothing tells when it grows.
-    pub fn why_looking(&self, inotify: &Inotify) -> Option<String> {
+    pub fn why_polling(&self, inotify: &Inotify) -> Option<String> {
         if self.is_missing {
             return Some("there is no journal".to_owned());
         }

@@ -97,12 +97,12 @@ impl Sources {
     }
 
     /// Why nothing wakes those who wait for this.
-    pub fn why_looking(&self, key: &Key) -> Option<String> {
+    pub fn why_polling(&self, key: &Key) -> Option<String> {
         match key {
             Key::Run(path, _) | Key::Journal(path) => {
-                self.journals.get(path)?.why_looking(&self.inotify)
+                self.journals.get(path)?.why_polling(&self.inotify)
             }
-            Key::Directory(path) => self.directories.why_looking(path),
+            Key::Directory(path) => self.directories.why_polling(path),
         }
     }
 }
