@@ -3,7 +3,7 @@
 
 use crate::backlog::{Backlog, Gone};
 use crate::control::Handed;
-use fullstop_protocol::{Frame, Frames, ResizePolicy, Size};
+use fullstop_protocol::{Frame, FrameDecoder, ResizePolicy, Size};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -36,7 +36,7 @@ pub struct Windows {
 #[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Window {
     stream: OwnedFd,
-    frames: Frames,
+    frames: FrameDecoder,
     backlog: Backlog,
     /// Nothing, if there is no terminal behind it.
     size: Option<Size>,
@@ -85,7 +85,7 @@ impl Windows {
             (false, false) => Role::Guest,
             (false, true) => Role::View,
         };
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         frames.feed(&handed.unread);
         self.clock += 1;
         let size = size.map(Size::within_reason);
@@ -332,7 +332,8 @@ mod tests {
 
     /// All that came, screens in brackets.
     fn shown(mut window: &UnixStream) -> String {
-        let (mut bytes, mut frames, mut text) = (vec![0; 1 << 16], Frames::default(), Vec::new());
+        let (mut bytes, mut frames, mut text) =
+            (vec![0; 1 << 16], FrameDecoder::default(), Vec::new());
         while let Ok(length) = window.read(&mut bytes) {
             frames.feed(&bytes[..length]);
         }
