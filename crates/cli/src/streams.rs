@@ -53,5 +53,5 @@ fn own_size() -> Size {
         Some(Size { rows: size.ws_row, cols: size.ws_col }).filter(|size| size.rows > 0)
     };
     let known = of(&std::io::stdout()).or_else(|| of(&std::io::stdin()));
-    known.unwrap_or_default().within_reason()
+    known.unwrap_or_default().clamped()
 }

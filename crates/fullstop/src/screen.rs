@@ -272,7 +272,7 @@ impl<'a> Cell<'a> {
 
 fn parts(size: Size) -> (NonZeroU16, NonZeroU16) {
     let part = |length| NonZeroU16::new(length).unwrap_or(NonZeroU16::MIN);
-    let Size { rows, cols } = size.within_reason();
+    let Size { rows, cols } = size.clamped();
     (part(rows), part(cols))
 }
 

@@ -160,7 +160,7 @@ impl Size {
 
     /// As near as it can be had.
     #[must_use]
-    pub fn within_reason(self) -> Size {
+    pub fn clamped(self) -> Size {
         Size {
             rows: self.rows.clamp(1, Size::LARGEST.rows),
             cols: self.cols.clamp(1, Size::LARGEST.cols),
@@ -190,7 +190,7 @@ impl FromStr for Size {
             Some(Size { rows: rows.parse().ok()?, cols: cols.parse().ok()? })
         });
         match parsed {
-            Some(size) if size == size.within_reason() => Ok(size),
+            Some(size) if size == size.clamped() => Ok(size),
             _ => {
                 Err(format!("{text:?} is no size: ROWSxCOLS, from 1x1 to {most_rows}x{most_cols}"))
             }

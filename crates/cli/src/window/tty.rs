@@ -59,5 +59,5 @@ pub fn is_on_terminal() -> bool {
 pub fn size() -> Option<Size> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     let known = size.ws_row > 0 && size.ws_col > 0;
-    known.then(|| Size { rows: size.ws_row, cols: size.ws_col }.within_reason())
+    known.then(|| Size { rows: size.ws_row, cols: size.ws_col }.clamped())
 }

@@ -72,7 +72,7 @@ impl Link {
     }
 
     pub fn resize(&mut self, size: Size) {
-        self.unsent.extend(Frame::Resize(size.within_reason()).encode());
+        self.unsent.extend(Frame::Resize(size.clamped()).encode());
     }
 
     pub fn tell_shown(&mut self, bytes: u64, refusal: Option<String>) {

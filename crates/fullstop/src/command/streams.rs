@@ -83,7 +83,7 @@ impl Command {
     /// ```
     #[must_use]
     pub fn pty(mut self, size: Size) -> Command {
-        self.streams.pty = Some(size.within_reason());
+        self.streams.pty = Some(size.clamped());
         self
     }
 

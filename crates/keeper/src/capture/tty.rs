@@ -301,7 +301,7 @@ impl Tty {
             return false;
         }
         self.resized = Some(Resized { windows_wanted: self.windows.size(self.fit) });
-        self.become_as_large_as(size.within_reason());
+        self.become_as_large_as(size.clamped());
         true
     }
 

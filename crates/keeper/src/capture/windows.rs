@@ -88,7 +88,7 @@ impl Windows {
         let mut frames = FrameDecoder::default();
         frames.feed(&handed.unread);
         self.clock += 1;
-        let size = size.map(Size::within_reason);
+        let size = size.map(Size::clamped);
         let mut window = Window {
             stream: handed.stream,
             frames,
@@ -217,7 +217,7 @@ impl Windows {
                         typed.extend(bytes);
                     }
                     Ok(Frame::Resize(size)) => {
-                        let size = Some(size.within_reason());
+                        let size = Some(size.clamped());
                         // A window that says again how large it is has lost its screen.
                         let again = size == window.size;
                         window.size = size;
