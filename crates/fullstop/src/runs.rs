@@ -128,8 +128,8 @@ impl Runs {
 
     /// As [`Runs::list`], after a sweep in passing. Each run is looked at once, and again
     /// only if nobody looks after it.
-    pub async fn list_swept(&self, all: bool) -> Result<Vec<Status>> {
-        help_long(self.files(), move |files| files.list_swept(all)).await
+    pub async fn sweep_and_list(&self, all: bool) -> Result<Vec<Status>> {
+        help_long(self.files(), move |files| files.sweep_and_list(all)).await
     }
 
     /// The unfinished ones.

@@ -42,7 +42,7 @@ impl StateFiles {
         self.list_among(&self.unfinished()?, all)
     }
 
-    pub fn list_swept(&self, all: bool) -> Result<Vec<Status>> {
+    pub fn sweep_and_list(&self, all: bool) -> Result<Vec<Status>> {
         let unfinished = self.unfinished()?;
         let listed = self.list_among(&unfinished, all)?;
         let is_lost = |status: &&Status| !status.live && unfinished.contains(&status.id);
