@@ -176,7 +176,7 @@ impl Ladder {
     /// The ladder for what lives on after the leader: from the first `term`, where there is one,
     /// and without the steps that need a leader's stdin.
     #[must_use]
-    pub fn for_the_rest(&self) -> Ladder {
+    pub fn after_leader(&self) -> Ladder {
         let is_term = |step: &Step| step.action == Action::Signal(Signal::TERM);
         let first = self.soft.iter().position(is_term).unwrap_or(0);
         let signals = self.soft[first..].iter();

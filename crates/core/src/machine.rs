@@ -349,7 +349,7 @@ fn leader_exited(
     }
     match (state, plan.on_exit) {
         (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => {
-            begin(Cause::unasked(Reason::Exited), plan.ladder.for_the_rest(), leader, now)
+            begin(Cause::unasked(Reason::Exited), plan.ladder.after_leader(), leader, now)
         }
         // A leader that was stopped when it was killed does not hold up the clocks of the rest.
         (State::Starting { clocks, .. } | State::Running { clocks, .. }, OnExit::Wait) => {
