@@ -35,7 +35,7 @@ async fn listed(runs: &Runs, options: &PsOptions) -> Result<Vec<Status>, Fail> {
         let group = runs.group(group)?;
         listed.retain(|run| run.group.as_ref().is_some_and(|name| group.contains(name)));
     }
-    listed.retain(|run| run.labels.contain(&options.labels));
+    listed.retain(|run| run.labels.contains_all(&options.labels));
     Ok(listed)
 }
 

@@ -111,7 +111,7 @@ async fn with_labels(runs: &Runs, labels: &Labels) -> Result<(Vec<Run>, bool), F
     let (mut meant, mut unknown) = (Vec::new(), false);
     for run in runs.live().await? {
         if let Ok(record) = run.record().await {
-            meant.extend(record.labels.contain(labels).then_some(run));
+            meant.extend(record.labels.contains_all(labels).then_some(run));
         } else if let Some(damage) = run.status().await.ok().and_then(|status| status.damage) {
             complain(format!("{}: it may have this label: {damage}", run.id()));
             unknown = true;

@@ -17,8 +17,8 @@ const MOST: usize = 64;
 ///
 /// let mut labels: Labels = "app=my-app".parse()?;
 /// labels.insert("turn", "7")?;
-/// assert!(labels.contain(&"turn=7".parse()?));
-/// assert!(!labels.contain(&"turn=8".parse()?));
+/// assert!(labels.contains_all(&"turn=7".parse()?));
+/// assert!(!labels.contains_all(&"turn=8".parse()?));
 /// # Ok::<(), fullstop_protocol::LabelError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl Labels {
     }
 
     /// Whether all of these are among them.
-    pub fn contain(&self, wanted: &Labels) -> bool {
+    pub fn contains_all(&self, wanted: &Labels) -> bool {
         wanted.iter().all(|(key, value)| self.get(key) == Some(value))
     }
 
