@@ -7,7 +7,7 @@ use crate::prepare::prepare_for_many;
 use crate::print::{tell, tell_json};
 use fullstop::{
     Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs, Status,
-    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, end_all_with_clock,
+    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, end_all_with_ticks,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
@@ -225,7 +225,7 @@ async fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<O
         }
         _ => board.draw(),
     };
-    end_all_with_clock(runs, order, clock, tell).await;
+    end_all_with_ticks(runs, order, clock, tell).await;
     Ok(results.finish())
 }
 

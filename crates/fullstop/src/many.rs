@@ -79,12 +79,12 @@ pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Upd
             tell(id, update);
         }
     };
-    end_all_with_clock(runs, order, None, tell).await;
+    end_all_with_ticks(runs, order, None, tell).await;
 }
 
 /// As [`end_all`], for one who draws a clock meanwhile: it is told nothing whenever
 /// nothing has happened for so long.
-pub async fn end_all_with_clock(
+pub async fn end_all_with_ticks(
     runs: Vec<Run>,
     order: Order,
     idle: Option<Duration>,
