@@ -7,7 +7,7 @@ use fullstop_cli::args::{
 };
 use fullstop_cli::grammar::{Command, FULLSTOP, Opt};
 use fullstop_cli::since::Since;
-use fullstop_keeper::Loudness;
+use fullstop_keeper::Verbosity;
 use lexopt::Parser;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn everything_behind_the_command_is_its_own() {
     for line in ["run -q ls -v --help -- x", "run -q -- ls -v --help -- x"] {
         let options = run(line);
         assert_eq!(options.command, ["ls", "-v", "--help", "--", "x"], "{line}");
-        assert_eq!(options.loudness, Loudness::Quiet);
+        assert_eq!(options.verbosity, Verbosity::Quiet);
     }
     assert_eq!(run("run -- --odd").command, ["--odd"]);
 }

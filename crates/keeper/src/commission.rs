@@ -5,7 +5,7 @@
 //! process forks the guard and exits, so that the host has nobody to wait for; the
 //! socket stays as the line between host and keeper.
 
-use crate::assignment::{Assignment, Loudness};
+use crate::assignment::{Assignment, Verbosity};
 use crate::ending::FAILED;
 use crate::front::{HEAR_SIGNALS, WATCH_HOST, heard_signals};
 use crate::guard::{Post, guard};
@@ -157,5 +157,5 @@ fn assignment(Start { spec, launch, .. }: Start) -> Result<Box<Assignment>, Stri
         File::create(path).map(Sink::new).map_err(why)
     };
     let report = spec.report.as_ref().map(open).transpose()?;
-    Ok(Box::new(Assignment { spec, launch, report, loudness: Loudness::Quiet }))
+    Ok(Box::new(Assignment { spec, launch, report, verbosity: Verbosity::Quiet }))
 }

@@ -31,7 +31,7 @@ pub mod sweep;
 mod terminal;
 mod unshown;
 
-pub use assignment::{Assignment, Loudness, stops_with_parent};
+pub use assignment::{Assignment, Verbosity, stops_with_parent};
 pub use ending::Ending;
 pub use fresh_id::fresh_id;
 pub use front::run;

@@ -8,7 +8,7 @@ use fullstop::{
     CagePreference, HostPolicy, Key, Labels, Ladder, OnExit, ResizePolicy, Signal, Size, Stdin,
     Stream,
 };
-use fullstop_keeper::Loudness;
+use fullstop_keeper::Verbosity;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub struct RunOptions {
     pub name: Option<String>,
     pub group: Option<String>,
     pub report: Option<OsString>,
-    pub loudness: Loudness,
+    pub verbosity: Verbosity,
     pub command: Vec<OsString>,
 }
 

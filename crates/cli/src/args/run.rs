@@ -7,7 +7,7 @@ use crate::grammar::Opt;
 use fullstop::CagePreference;
 use fullstop::HostPolicy;
 use fullstop::OnExit;
-use fullstop_keeper::Loudness;
+use fullstop_keeper::Verbosity;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
@@ -19,8 +19,8 @@ pub fn run(mut words: Words<'_>) -> Read<Call> {
     let mut options = RunOptions::default();
     while let Some(option) = words.next()? {
         match option.long {
-            "quiet" => options.loudness = Loudness::Quiet,
-            "verbose" => options.loudness = Loudness::Verbose,
+            "quiet" => options.verbosity = Verbosity::Quiet,
+            "verbose" => options.verbosity = Verbosity::Verbose,
             "detach-keys" => options.detach_keys = Some(words.keys(option)?),
             _ => common(&mut words, option, &mut options)?,
         }

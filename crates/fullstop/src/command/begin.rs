@@ -11,7 +11,7 @@ use crate::runs::Runs;
 use crate::secret;
 use crate::unanswered::Undelivered;
 use fullstop_cage::linux::Mask;
-use fullstop_keeper::{Assignment, Ending, Loudness, Sink, fresh_id};
+use fullstop_keeper::{Assignment, Ending, Sink, Verbosity, fresh_id};
 use fullstop_protocol::{
     FailureCode, Host, HostPolicy, Launch, Placement, Reply, ReplyKind, Sealed, Spec, Start, Stdin,
     Text,
@@ -63,7 +63,7 @@ impl Command {
     /// To be called while there is one thread. Returns how to end. For the command `fullstop`;
     /// not stable.
     #[doc(hidden)]
-    pub fn run_here(mut self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
+    pub fn run_here(mut self, report: Option<Sink>, verbosity: Verbosity) -> Result<Ending> {
         let runs = self.runs.take();
         let mut spec = self.into_spec(Placement::Foreground)?;
         if spec.ladder.needs_stdin() && spec.stdin == Stdin::Inherit && stdin().is_terminal() {
@@ -83,7 +83,7 @@ impl Command {
             secrets,
             ..Launch::new(fresh_id(), Placement::Foreground)
         };
-        Ok(fullstop_keeper::run(Assignment { spec, launch, report, loudness }))
+        Ok(fullstop_keeper::run(Assignment { spec, launch, report, verbosity }))
     }
 
     /// What it comes to in this placement, before anything is begun or read.

@@ -8,7 +8,7 @@ mod hearing;
 mod opening;
 mod sweeper;
 
-use crate::assignment::{Assignment, Loudness};
+use crate::assignment::{Assignment, Verbosity};
 use crate::capture::{Capture, Ends};
 use crate::directory::leave_callers_directory;
 use crate::ending::Ending;
@@ -152,7 +152,7 @@ fn begin(assigned: &mut Assignment, post: Post) -> Result<Begun<'_>, String> {
         Fork::Child => {
             drop(ours);
             let own_session = terminal.is_none() || assigned.spec.output.terminal().is_some();
-            let shows = terminal.is_some() && assigned.loudness > Loudness::Quiet;
+            let shows = terminal.is_some() && assigned.verbosity > Verbosity::Quiet;
             let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
             drop((terminal, signals));
             let guard = PinnedProcess::parent();
@@ -297,7 +297,7 @@ impl Guard<'_> {
                 ToGuard::Born { pid, cage } => {
                     self.notes.cage = cage;
                     self.leader = fd.and_then(|fd| PinnedProcess::newborn(pid, Some(fd)));
-                    if self.assigned.loudness == Loudness::Verbose {
+                    if self.assigned.verbosity == Verbosity::Verbose {
                         say!("run {} leader {pid} cage {}", self.assigned.launch.id, cage);
                     }
                 }
@@ -307,7 +307,7 @@ impl Guard<'_> {
                     self.alive = alive;
                 }
                 ToGuard::Step(step) => {
-                    if self.assigned.loudness == Loudness::Verbose {
+                    if self.assigned.verbosity == Verbosity::Verbose {
                         say!(
                             "{} ms: {}, {} alive, {} signalled",
                             step.at_ms,
@@ -393,7 +393,7 @@ impl Guard<'_> {
     fn show(&mut self) {
         let Some(since) = self.stopping_since else { return };
         let now = now();
-        if self.assigned.loudness == Loudness::Quiet || now.since(since) < SHOW_AFTER {
+        if self.assigned.verbosity == Verbosity::Quiet || now.since(since) < SHOW_AFTER {
             return;
         }
         if let Some(terminal) = &mut self.terminal {

@@ -2,7 +2,7 @@
 
 use super::output::Idling;
 use super::{Keeper, Pause, Told};
-use crate::assignment::{Assignment, Loudness};
+use crate::assignment::{Assignment, Verbosity};
 use crate::capture::{Capture, Ends};
 use crate::control::Control;
 use crate::ending::FAILED;
@@ -269,7 +269,7 @@ impl Keeper<'_> {
         if let (Some(lifeline), Some(leader)) = (&self.lifeline, self.engine.cage.leader()) {
             let born = ToGuard::Born { pid: leader.pid(), cage: self.engine.cage.kind() };
             lifeline.send(&born, leader.pidfd());
-            if self.assigned.loudness == Loudness::Verbose {
+            if self.assigned.verbosity == Verbosity::Verbose {
                 self.bell.ring();
             }
         }

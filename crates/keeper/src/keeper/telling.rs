@@ -1,7 +1,7 @@
 //! What the keeper tells: its guard, the record, its host.
 
 use super::{Keeper, PROGRESS_EVERY};
-use crate::assignment::Loudness;
+use crate::assignment::Verbosity;
 use crate::engine::News;
 use crate::ledger::Ledger;
 use crate::lifeline::{MEMBERS_AT_ONCE, Outcome, ToGuard};
@@ -100,7 +100,7 @@ impl Keeper<'_> {
         let state = &self.engine.state;
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::State { state: state.clone(), alive }, None);
-            if self.watched || self.assigned.loudness == Loudness::Verbose {
+            if self.watched || self.assigned.verbosity == Verbosity::Verbose {
                 self.bell.ring();
             }
         }
