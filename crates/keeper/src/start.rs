@@ -1,4 +1,4 @@
-//! A run that stands apart from whoever asks for it.
+//! A start that another program asks for: what becomes of the process that it executes.
 //!
 //! The host starts this program anew (a large, threaded host must not fork) with a
 //! socket for stdin, and writes one line into it: what is to be run. The first
@@ -27,7 +27,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Carries out a commission. Never returns.
+/// Carries out the start that the host writes. Never returns.
 pub fn carry_out() -> ! {
     // It was executed by another name (`/proc/self/exe`), under which `ps` would show it.
     set_process_name(name::GUARD);
@@ -38,7 +38,7 @@ pub fn carry_out() -> ! {
     }
 }
 
-/// Refuses a commission, to the host and on stderr, since this process has threads. Never
+/// Refuses a start, to the host and on stderr, since this process has threads. Never
 /// returns: its program must not run again in the place of a keeper.
 pub fn refuse_with_threads() -> ! {
     let why = "a process that has threads cannot become the keeper of a run; an installed fullstop \
