@@ -25,7 +25,7 @@ pub trait Cage {
     fn kind(&self) -> CageKind;
 
     /// Starts the leader inside the cage. It has not become the command when this
-    /// returns: [`Look::birth`] tells.
+    /// returns: [`Observation::birth`] tells.
     fn spawn(&mut self, command: Command) -> Result<(), SpawnError>;
 
     /// Sends one signal to each of those meant, as they are at this instant.
@@ -55,7 +55,7 @@ pub trait Cage {
     fn cpu_time(&mut self) -> Duration;
 
     /// What has happened since the last look, and the proof once nobody is left.
-    fn look(&mut self) -> Look;
+    fn look(&mut self) -> Observation;
 
     /// Lets everybody go: nothing is killed, and nothing of ours stays around them.
     fn release(&mut self) -> Vec<Member>;
@@ -72,7 +72,7 @@ pub struct Round {
 
 /// What a look found.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct Observation {
     /// The leader became the command, or failed to.
     pub birth: Option<Result<(), SpawnError>>,
     /// The leader stopped itself, or was stopped.

@@ -4,7 +4,7 @@
 use crate::feed::Feed;
 use crate::notes::Notes;
 use fullstop_cage::linux::now;
-use fullstop_cage::{Cage, Command, Look, Round, SpawnError, Witness};
+use fullstop_cage::{Cage, Command, Observation, Round, SpawnError, Witness};
 use fullstop_core::clocks::Clocks;
 use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
 use fullstop_core::signal::Signal;
@@ -233,7 +233,7 @@ impl<C: Cage> Engine<C> {
         news
     }
 
-    fn see(&mut self) -> Look {
+    fn see(&mut self) -> Observation {
         let mut look = self.cage.look();
         self.unfinished = look.unfinished;
         if let Some(died) = &mut self.died {

@@ -13,7 +13,7 @@ use super::procfs::{self, Stat};
 use super::scheduling::{raise_priority, raise_session};
 use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};
-use crate::{Cage, Command, Look, Round, SpawnError, Witness, plain};
+use crate::{Cage, Command, Observation, Round, SpawnError, Witness, plain};
 use fullstop_core::cage::{CageKind, CagePreference, Member};
 use fullstop_core::identity::Identity;
 use fullstop_core::machine::Whom;
@@ -288,7 +288,7 @@ impl LinuxCage {
 
     /// Children are left, but all are dead. Whoever could be reaped is reaped now;
     /// if there are still some, somebody outside holds their remains.
-    fn proof_among_the_dead(&mut self, look: &mut Look) -> Option<Witness> {
+    fn proof_among_the_dead(&mut self, look: &mut Observation) -> Option<Witness> {
         if !std::mem::take(&mut self.nobody_new) || look.unfinished {
             return None;
         }
@@ -368,7 +368,7 @@ impl LinuxCage {
 
     /// Returns whether children are left. In a storm there are always more dead, and
     /// others want to be heard as well.
-    fn reap(&mut self, look: &mut Look) -> bool {
+    fn reap(&mut self, look: &mut Observation) -> bool {
         let leader = self.leader().map(PinnedProcess::pid);
         let mut bound = Bound::within(SHORT_LOOK);
         while bound.allows() {
@@ -403,7 +403,7 @@ impl LinuxCage {
     }
 
     /// What the leader on its way has to tell.
-    fn hear_birth(&mut self, look: &mut Look) {
+    fn hear_birth(&mut self, look: &mut Observation) {
         let Some(birth) = self.birth.take() else { return };
         match birth.outcome() {
             None => self.birth = Some(birth),
@@ -560,8 +560,8 @@ impl Cage for LinuxCage {
         self.used.measured(counted.unwrap_or_else(|| used_below(Bound::within(SHORT_LOOK))))
     }
 
-    fn look(&mut self) -> Look {
-        let mut look = Look::default();
+    fn look(&mut self) -> Observation {
+        let mut look = Observation::default();
         if let Some(survivors) = self.followed.take() {
             look.proof = self.proof_by_following(&survivors);
             self.followed = Some(survivors);
