@@ -3,7 +3,7 @@
 use super::Progress;
 use super::ask::has_socket;
 use super::follow::{alive, follow_over};
-use super::look::{Look, look, own_record};
+use super::look::{LatestState, look, own_record};
 use super::silence::Silence;
 use crate::error::{Error, Result};
 use crate::run::Run;
@@ -30,7 +30,7 @@ pub(super) async fn go_around(
     tell: &mut (impl FnMut(Progress) + Send),
 ) -> Result<Report> {
     let record = match look(run, Some(until)).await? {
-        Look::Settled(settled) if settled.is_over() => return Ok(settled.report),
+        LatestState::Settled(settled) if settled.is_over() => return Ok(settled.report),
         _ => record_or_spec(run)?,
     };
     if !world::is_here(&record.world) {
@@ -64,8 +64,8 @@ pub(super) async fn go_around(
     }
     // It may be stuck, which somebody has written down meanwhile.
     match look(run, Some(until)).await? {
-        Look::Settled(settled) => Ok(settled.report),
-        Look::Live(_) => Err(still_there(run, &record, left)),
+        LatestState::Settled(settled) => Ok(settled.report),
+        LatestState::Live(_) => Err(still_there(run, &record, left)),
     }
 }
 

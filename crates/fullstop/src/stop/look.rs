@@ -1,4 +1,4 @@
-//! How a run stands, for whoever follows it.
+//! How a run stands, for a caller that follows it.
 
 use crate::error::{Error, Result};
 use crate::helpers::help;
@@ -10,8 +10,8 @@ use fullstop_protocol::{Record, Report};
 use fullstop_store::{Standing, StoreError};
 use tokio::time::Instant;
 
-/// What a look came to.
-pub(super) enum Look {
+/// How a run stands, as far as its lock and its files tell.
+pub(super) enum LatestState {
     /// Its keeper or its guard lives, and has written this so far.
     Live(Option<Box<Record>>),
     /// Nothing more will be done about it, or nothing could be.
@@ -27,17 +27,17 @@ pub(super) struct Settled {
 
 /// Looks at the lock, and at what was written last. A run that has neither keeper nor guard is
 /// swept, by then if it can be.
-pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<Look> {
-    let swept = |report| Look::Settled(Box::new(Settled { report, record: None }));
+pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<LatestState> {
+    let swept = |report| LatestState::Settled(Box::new(Settled { report, record: None }));
     let theirs = run.clone();
     match help(move || look_at_files(&theirs)).await?? {
         Some(look) => Ok(look),
-        None => Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept)),
+        None => Ok(sweep_lost(run, until).await?.map_or(LatestState::Live(None), swept)),
     }
 }
 
 /// Nothing, if it has to be swept.
-fn look_at_files(run: &Run) -> Result<Option<Look>> {
+fn look_at_files(run: &Run) -> Result<Option<LatestState>> {
     match run.standing()? {
         Standing::Live => look_at_record(run).map(Some),
         Standing::Over if !run.runs().store().list_lost(run.id()).unwrap_or(false) => {
@@ -45,14 +45,14 @@ fn look_at_files(run: &Run) -> Result<Option<Look>> {
             let mut record = own_record(run)?;
             let none = || Error::Untold { id: run.id().clone(), state: "over" };
             let report = record.report.take().ok_or_else(none)?;
-            Ok(Some(Look::Settled(Box::new(Settled { report, record: Some(record) }))))
+            Ok(Some(LatestState::Settled(Box::new(Settled { report, record: Some(record) }))))
         }
         // Or it was taken off the list, and is listed again.
         Standing::Lost | Standing::Over => Ok(None),
     }
 }
 
-fn look_at_record(run: &Run) -> Result<Look> {
+fn look_at_record(run: &Run) -> Result<LatestState> {
     let record = match run.runs().store().last_record(run.id()) {
         // The generation that is meant has a record, or none yet.
         Ok(record) => meant(run, record, |now, meant| now <= meant)?,
@@ -61,22 +61,24 @@ fn look_at_record(run: &Run) -> Result<Look> {
         Err(error) => {
             let (is_newer, error) = (matches!(error, StoreError::Newer { .. }), Error::from(error));
             let is_told = is_newer || error.is_shortage();
-            return if is_told { Err(error) } else { Ok(Look::Live(None)) };
+            return if is_told { Err(error) } else { Ok(LatestState::Live(None)) };
         }
     };
     let own = run.generation().is_none_or(|meant| record.generation == meant);
     let settled = record.state.is_over() || record.state.is_stuck();
     match record.report.clone().filter(|_| own && settled) {
-        Some(report) => Ok(Look::Settled(Box::new(Settled { report, record: Some(record) }))),
-        None => Ok(Look::Live(own.then(|| Box::new(record)))),
+        Some(report) => {
+            Ok(LatestState::Settled(Box::new(Settled { report, record: Some(record) })))
+        }
+        None => Ok(LatestState::Live(own.then(|| Box::new(record)))),
     }
 }
 
 /// How a run ended, or that it is stuck. Nothing, if that cannot be told yet.
 pub(crate) async fn glance(run: &Run) -> Result<Option<Report>> {
     match look(run, None).await? {
-        Look::Settled(settled) => Ok(Some(settled.report)),
-        Look::Live(_) => Ok(None),
+        LatestState::Settled(settled) => Ok(Some(settled.report)),
+        LatestState::Live(_) => Ok(None),
     }
 }
 
