@@ -320,7 +320,7 @@ impl LinuxCage {
         /// children to us meanwhile: they are there when looked at again.
         const LOOKS: usize = 8;
         let until = Instant::now() + within;
-        let mut asked = Asked::new(signal);
+        let mut batch = SignalBatch::new(signal);
         let mut seen = HashSet::new();
         let mut met = HashSet::new();
         let mut all = true;
@@ -328,7 +328,7 @@ impl LinuxCage {
             all = survey(First::Oldest, Bound::until(until), |held, stat| {
                 met.insert(stat.pid);
                 if stat.is_alive() && seen.insert(stat.pid) && meant(stat) {
-                    asked.extend(held.try_clone(), stat);
+                    batch.extend(held.try_clone(), stat);
                 }
             });
             if !all || !seen.is_empty() {
@@ -342,12 +342,12 @@ impl LinuxCage {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
                 met.insert(stat.pid);
                 seen.insert(stat.pid);
-                asked.extend(Some(held).filter(|_| meant(&stat)), &stat);
+                batch.extend(Some(held).filter(|_| meant(&stat)), &stat);
             }
         }
         self.latecomers = Latecomers::of_a_step_that_met(met, seen.len());
-        asked.tell_all();
-        Round { alive: seen.len(), signalled: asked.told.len(), reached: asked.told }
+        batch.send_all();
+        Round { alive: seen.len(), signalled: batch.told.len(), reached: batch.told }
     }
 
     /// Members of our cgroup who do not descend from us: a process that entered
@@ -420,8 +420,8 @@ impl LinuxCage {
     }
 }
 
-/// Those who are to be told, held until then.
-struct Asked {
+/// The processes that one signal is to be sent to, held until then.
+struct SignalBatch {
     signal: Signal,
     /// With their start times.
     held: Vec<(PinnedProcess, u64)>,
@@ -431,20 +431,26 @@ struct Asked {
     told: Vec<(i32, u64)>,
 }
 
-impl Asked {
-    fn new(signal: Signal) -> Asked {
-        Asked { signal, held: Vec::new(), open: 0, room: room_for_descriptors(), told: Vec::new() }
+impl SignalBatch {
+    fn new(signal: Signal) -> SignalBatch {
+        SignalBatch {
+            signal,
+            held: Vec::new(),
+            open: 0,
+            room: room_for_descriptors(),
+            told: Vec::new(),
+        }
     }
 
     fn extend(&mut self, held: Option<PinnedProcess>, stat: &Stat) {
         self.open += usize::from(held.as_ref().is_some_and(|held| held.pidfd().is_some()));
         self.held.extend(held.map(|held| (held, stat.start_ticks)));
         if self.open >= self.room {
-            self.tell_all();
+            self.send_all();
         }
     }
 
-    fn tell_all(&mut self) {
+    fn send_all(&mut self) {
         let told = self.held.drain(..).filter(|(held, _)| tell(held, self.signal));
         self.told.extend(told.map(|(held, start_ticks)| (held.pid(), start_ticks)));
         self.open = 0;
