@@ -49,10 +49,10 @@ impl Command {
     async fn begin(self, placement: Placement) -> Result<Run> {
         let mask = Mask::current();
         let begin = async move {
-            let asked = help(move || Asked::of(self, placement)).await??;
-            let secrets = read_secrets(&asked.spec).await?;
+            let prepared = help(move || PreparedRun::of(self, placement)).await??;
+            let secrets = read_secrets(&prepared.spec).await?;
             let (runs, recruit, start, _group) =
-                help(move || asked.recruit(secrets, &mask)).await??;
+                help(move || prepared.recruit(secrets, &mask)).await??;
             // The group is held until it is born.
             begin_run(&runs, recruit, start).await.map(Undelivered::new)
         };
@@ -109,8 +109,8 @@ impl Command {
     }
 }
 
-/// A run that was asked for, and that nothing was begun of.
-struct Asked {
+/// A run that is ready to be started: its spec is checked, and nothing is begun.
+struct PreparedRun {
     runs: Runs,
     keeper: PathBuf,
     spec: Spec,
@@ -118,8 +118,8 @@ struct Asked {
     placement: Placement,
 }
 
-impl Asked {
-    fn of(mut command: Command, placement: Placement) -> Result<Asked> {
+impl PreparedRun {
+    fn of(mut command: Command, placement: Placement) -> Result<PreparedRun> {
         let mut runs = command.runs.take().map_or_else(Runs::open, Ok)?;
         if let Some(keeper) = &command.keeper {
             runs = runs.with_keeper(keeper);
@@ -129,7 +129,7 @@ impl Asked {
         let mut spec = command.into_spec(placement)?;
         let group = ask(&spec, runs.store())?;
         spec.hide_secret_names();
-        Ok(Asked { runs, keeper, spec, group, placement })
+        Ok(PreparedRun { runs, keeper, spec, group, placement })
     }
 
     /// Starts the process that is to be the guard.
@@ -138,7 +138,7 @@ impl Asked {
         secrets: Vec<Sealed>,
         mask: &Mask,
     ) -> Result<(Runs, Recruit, Start, Option<AskedGroup>)> {
-        let Asked { runs, keeper, spec, group, placement } = self;
+        let PreparedRun { runs, keeper, spec, group, placement } = self;
         let app = runs.app().map(str::to_owned);
         let host = fullstop_cage::linux::identify(own_pid()).map(|process| Host { app, process });
         let launch = Launch {

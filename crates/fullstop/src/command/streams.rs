@@ -15,9 +15,9 @@ use std::time::Duration;
 /// Below this a log would hold less than its marks and one screen.
 const LEAST_LOG: u64 = 64 << 10;
 
-/// What was said about the streams; nothing is what is usual where the run stands.
+/// What the caller chose for the streams. What is not chosen is as usual where the run stands.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct StreamOptions {
     stdin: Option<Stdin>,
     log: bool,
     capture: bool,
@@ -152,16 +152,16 @@ impl Command {
     }
 
     fn output_in(&self, placement: Placement) -> Result<Output, CommandError> {
-        let asked = &self.streams;
-        if asked.fit.is_some() && asked.pty.is_none() {
+        let options = &self.streams;
+        if options.fit.is_some() && options.pty.is_none() {
             return Err(CommandError::SizeWithoutTerminal);
         }
-        match (asked.pty, placement) {
+        match (options.pty, placement) {
             (Some(_), Placement::Foreground) => Err(CommandError::TerminalInPlace),
-            (Some(size), _) => Ok(Output::Terminal { size, fit: asked.fit.unwrap_or_default() }),
+            (Some(size), _) => Ok(Output::Terminal { size, fit: options.fit.unwrap_or_default() }),
             (None, Placement::Background) => Ok(Output::Log),
-            (None, _) if asked.capture => Ok(Output::Log),
-            (None, _) if asked.log => Ok(Output::Show),
+            (None, _) if options.capture => Ok(Output::Log),
+            (None, _) if options.log => Ok(Output::Show),
             (None, _) => Ok(Output::Inherit),
         }
     }
@@ -186,7 +186,7 @@ impl Command {
 
     /// Why this does not go together.
     fn misfit(&self) -> Option<CommandError> {
-        let (asked, spec) = (&self.streams, &self.spec);
+        let (options, spec) = (&self.streams, &self.spec);
         let captured = spec.output.is_captured();
         let ladder_reads =
             spec.output.terminal().is_some() || matches!(spec.stdin, Stdin::Pipe | Stdin::Inherit);
@@ -196,16 +196,16 @@ impl Command {
             (
                 spec.on_exit == OnExit::Release
                     && captured
-                    && (asked.log_max.is_some()
-                        || asked.drain.is_some()
+                    && (options.log_max.is_some()
+                        || options.drain.is_some()
                         || spec.no_output_timeout.is_some()),
                 CommandError::ReleasedWritesItself,
             ),
-            (asked.log_max.is_some() && !captured, CommandError::NoLogToLimit),
-            (asked.log_max.is_some_and(|most| most < LEAST_LOG), CommandError::LogTooShort),
-            (asked.drain.is_some() && !captured, CommandError::NothingToDrain),
+            (options.log_max.is_some() && !captured, CommandError::NoLogToLimit),
+            (options.log_max.is_some_and(|most| most < LEAST_LOG), CommandError::LogTooShort),
+            (options.drain.is_some() && !captured, CommandError::NothingToDrain),
             (
-                asked.drain.is_some_and(|drain| drain.quiet > drain.most),
+                options.drain.is_some_and(|drain| drain.quiet > drain.most),
                 CommandError::DrainTooShort,
             ),
             (spec.no_output_timeout.is_some() && !captured, CommandError::OutputUnseen),
