@@ -90,18 +90,18 @@ pub async fn end_all_with_ticks(
     idle: Option<Duration>,
     mut tell: impl FnMut(Option<(&Id, Update)>),
 ) {
-    let (teller, mut told) = mpsc::unbounded_channel();
+    let (sender, mut told) = mpsc::unbounded_channel();
     let end = |run: &Run| {
-        let (teller, run) = (teller.clone(), run.unhosted());
+        let (sender, run) = (sender.clone(), run.unhosted());
         async move {
-            let tell = |progress| drop(teller.send((run.id().clone(), Update::Progress(progress))));
+            let tell = |progress| drop(sender.send((run.id().clone(), Update::Progress(progress))));
             let ended = stop::order(&run, &order.request(), tell).await;
-            let _ = teller.send((run.id().clone(), Update::Done(ended.map(Box::new))));
+            let _ = sender.send((run.id().clone(), Update::Done(ended.map(Box::new))));
             Ok(())
         }
     };
     let given: Vec<_> = runs.iter().map(|run| (run.id(), orders::give(end(run)))).collect();
-    drop(teller);
+    drop(sender);
     // It ends when the last of them has dropped its end of the channel.
     loop {
         let next = match idle {
@@ -127,17 +127,17 @@ pub async fn end_all_with_ticks(
 /// The first poll asks all of them: if the future is dropped then, all are asked all the same. If
 /// it is dropped before, none is.
 pub async fn ask_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Result<()>)) {
-    let (teller, mut told) = mpsc::unbounded_channel();
+    let (sender, mut told) = mpsc::unbounded_channel();
     let ask = |run: &Run| {
-        let (teller, run) = (teller.clone(), run.unhosted());
+        let (sender, run) = (sender.clone(), run.unhosted());
         async move {
             let asked = stop::accept_living(&run, &order.request()).await;
-            let _ = teller.send((run.id().clone(), asked));
+            let _ = sender.send((run.id().clone(), asked));
             Ok(())
         }
     };
     let given: Vec<_> = runs.iter().map(|run| (run.id(), orders::give(ask(run)))).collect();
-    drop(teller);
+    drop(sender);
     while let Some((id, asked)) = told.recv().await {
         tell(&id, asked);
     }

@@ -6,7 +6,7 @@ use crate::files::RunFiles;
 use crate::helpers::{help_long, help_with};
 use crate::host_line::HostLine;
 use crate::many::Order;
-use crate::orders::{self, Teller};
+use crate::orders::{self, ProgressSender};
 use crate::restart;
 use crate::runs::Runs;
 use crate::status::{Process, Status, Usage};
@@ -216,8 +216,8 @@ impl Run {
         tell: impl FnMut(Progress) + Send,
     ) -> Result<Report> {
         let run = self.unhosted();
-        let order = |teller: Teller<Progress>| async move {
-            stop::order(&run, &request, |progress| teller.tell(progress)).await
+        let order = |sender: ProgressSender<Progress>| async move {
+            stop::order(&run, &request, |progress| sender.send(progress)).await
         };
         orders::carry_out_telling(order, tell).await
     }
