@@ -1,7 +1,7 @@
 //! From the fork to a command that runs on its own.
 
 use super::output::Idling;
-use super::{Keeper, Pause, Told};
+use super::{Keeper, Pause, ToldToGuard};
 use crate::assignment::{Assignment, Verbosity};
 use crate::capture::{Capture, Ends};
 use crate::control::Control;
@@ -138,7 +138,7 @@ fn prepared(inheritance: Box<Inheritance<'_>>) -> Box<Keeper<'_>> {
         wrote_at: None,
         is_settled: false,
         early: Vec::new(),
-        told: Told::default(),
+        told_to_guard: ToldToGuard::default(),
     })
 }
 

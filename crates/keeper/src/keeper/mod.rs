@@ -79,8 +79,7 @@ struct Keeper<'a> {
     is_settled: bool,
     /// Signals for a command that is not born yet.
     early: Vec<Signal>,
-    /// The state and the steps the guard has been told of.
-    told: Told,
+    told_to_guard: ToldToGuard,
 }
 
 /// A person in front of a terminal may stop the clocks with the command; a command that
@@ -91,8 +90,9 @@ struct Pause {
     by_hand: bool,
 }
 
+/// What the guard has been told, so that it is told once.
 #[derive(Default)]
-struct Told {
+struct ToldToGuard {
     state: Option<State>,
     steps: usize,
     /// The guard knows how it ended.
