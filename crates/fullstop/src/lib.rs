@@ -99,7 +99,7 @@ pub use hosts::{AppRun, HostedBy};
 pub use input::Input;
 pub use keys::{InvalidKey, Key};
 pub use logs::{Lines, LogCursor, LogEntry, LogLine, Logs};
-pub use many::{Order, Update, ask_all, end_all, end_all_with_ticks};
+pub use many::{EndUpdate, Order, ask_all, end_all, end_all_with_ticks};
 pub use mask::masked;
 pub use ready::Ready;
 pub use run::Run;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-order-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// use fullstop::{Command, Order, Update, blocking, end_all};
+/// use fullstop::{Command, Order, EndUpdate, blocking, end_all};
 ///
 /// for _ in 0..3 {
 ///     blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 /// let live = blocking::wait(runs.live())?;
 /// let mut ended = 0;
 /// let all = end_all(live, Order::Kill, |id, update| {
-///     if let Update::Done(Ok(report)) = update {
+///     if let EndUpdate::Done(Ok(report)) = update {
 ///         println!("{id}: {}", report.state.word());
 ///         ended += 1;
 ///     }
@@ -58,10 +58,10 @@ impl Order {
     }
 }
 
-/// What is told of one of many.
+/// What [`end_all`] tells of one of its runs.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Update {
+pub enum EndUpdate {
     /// How its stop goes.
     Progress(Progress),
     /// How it ended, or what went wrong.
@@ -73,8 +73,8 @@ pub enum Update {
 ///
 /// The first poll gives all the orders: if the future is dropped then, all of them are carried
 /// out all the same. If it is dropped before, none was given.
-pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Update)) {
-    let tell = |news: Option<(&Id, Update)>| {
+pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, EndUpdate)) {
+    let tell = |news: Option<(&Id, EndUpdate)>| {
         if let Some((id, update)) = news {
             tell(id, update);
         }
@@ -82,21 +82,22 @@ pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Upd
     end_all_with_ticks(runs, order, None, tell).await;
 }
 
-/// As [`end_all`], for one who draws a clock meanwhile: it is told nothing whenever
-/// nothing has happened for so long.
+/// As [`end_all`], for a caller that draws a clock meanwhile: `tell` gets `None` whenever
+/// nothing has happened for the time of `idle`.
 pub async fn end_all_with_ticks(
     runs: Vec<Run>,
     order: Order,
     idle: Option<Duration>,
-    mut tell: impl FnMut(Option<(&Id, Update)>),
+    mut tell: impl FnMut(Option<(&Id, EndUpdate)>),
 ) {
     let (sender, mut told) = mpsc::unbounded_channel();
     let end = |run: &Run| {
         let (sender, run) = (sender.clone(), run.unhosted());
         async move {
-            let tell = |progress| drop(sender.send((run.id().clone(), Update::Progress(progress))));
+            let tell =
+                |progress| drop(sender.send((run.id().clone(), EndUpdate::Progress(progress))));
             let ended = stop::order(&run, &order.request(), tell).await;
-            let _ = sender.send((run.id().clone(), Update::Done(ended.map(Box::new))));
+            let _ = sender.send((run.id().clone(), EndUpdate::Done(ended.map(Box::new))));
             Ok(())
         }
     };
@@ -117,7 +118,7 @@ pub async fn end_all_with_ticks(
     for (id, given) in given {
         // A panic of ours is said, and not passed over.
         if let Err(error) = async { given?.await }.await {
-            tell(Some((id, Update::Done(Err(error)))));
+            tell(Some((id, EndUpdate::Done(Err(error)))));
         }
     }
 }
