@@ -4,13 +4,13 @@ use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
 use super::descendants::{Bound, First, below, dead_children, survey};
-use super::descriptors::room_for_descriptors;
 use super::groups::own_group;
 use super::kill_loop::KillLoop;
 use super::latecomers::Latecomers;
 use super::pinned_process::PinnedProcess;
 use super::procfs::{self, Stat};
 use super::scheduling::{raise_priority, raise_session};
+use super::signal_batch::{SignalBatch, send};
 use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Observation, Round, SpawnError, Witness, plain};
@@ -347,7 +347,7 @@ impl LinuxCage {
         }
         self.latecomers = Latecomers::of_a_step_that_met(met, seen.len());
         batch.send_all();
-        Round { alive: seen.len(), signalled: batch.told.len(), reached: batch.told }
+        Round { alive: seen.len(), signalled: batch.reached.len(), reached: batch.reached }
     }
 
     /// Members of our cgroup who do not descend from us: a process that entered
@@ -420,54 +420,6 @@ impl LinuxCage {
     }
 }
 
-/// The processes that one signal is to be sent to, held until then.
-struct SignalBatch {
-    signal: Signal,
-    /// With their start times.
-    held: Vec<(PinnedProcess, u64)>,
-    /// How many of them cost a descriptor, and how many may.
-    open: usize,
-    room: usize,
-    told: Vec<(i32, u64)>,
-}
-
-impl SignalBatch {
-    fn new(signal: Signal) -> SignalBatch {
-        SignalBatch {
-            signal,
-            held: Vec::new(),
-            open: 0,
-            room: room_for_descriptors(),
-            told: Vec::new(),
-        }
-    }
-
-    fn extend(&mut self, held: Option<PinnedProcess>, stat: &Stat) {
-        self.open += usize::from(held.as_ref().is_some_and(|held| held.pidfd().is_some()));
-        self.held.extend(held.map(|held| (held, stat.start_ticks)));
-        if self.open >= self.room {
-            self.send_all();
-        }
-    }
-
-    fn send_all(&mut self) {
-        let told = self.held.drain(..).filter(|(held, _)| tell(held, self.signal));
-        self.told.extend(told.map(|(held, start_ticks)| (held.pid(), start_ticks)));
-        self.open = 0;
-    }
-}
-
-/// Whoever is stopped hears it only when continued.
-fn tell(held: &PinnedProcess, signal: Signal) -> bool {
-    // Asked before: the signal itself may stop it.
-    let stopped = held.is_stopped();
-    let told = held.send(signal).is_ok();
-    if told && stopped && signal != Signal::KILL {
-        let _ = held.send(Signal::CONT);
-    }
-    told
-}
-
 impl Cage for LinuxCage {
     fn kind(&self) -> CageKind {
         if self.cgroup.is_some() { CageKind::Cgroup } else { CageKind::Tree }
@@ -496,7 +448,7 @@ impl Cage for LinuxCage {
         match whom {
             Whom::Leader => {
                 let alive = self.alive(within);
-                let told = self.leader().filter(|leader| tell(leader, signal));
+                let told = self.leader().filter(|leader| send(leader, signal));
                 let reached: Vec<_> = told
                     .and_then(|leader| Some((leader.pid(), leader.stat()?.start_ticks)))
                     .into_iter()
