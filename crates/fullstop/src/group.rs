@@ -191,10 +191,9 @@ impl Group {
         help_with(self.files(), GroupFiles::open).await
     }
 
-    /// Whoever registered before the close is found by listing; one that registers
-    /// while we stop the others sees the close, and leaves by itself. So it is
-    /// listed until nobody is left who could be stopped. What is known by then is told,
-    /// whatever goes wrong afterwards.
+    /// A run that registered before the close is found by listing. A run that registers while the
+    /// others are stopped sees the close, and leaves by itself. So the group is listed until no run
+    /// is left that could be stopped. What is known by then is told, whatever goes wrong after that.
     async fn stop_all(
         &self,
         whole: &mut GroupReport,

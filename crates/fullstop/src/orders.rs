@@ -2,9 +2,8 @@
 //!
 //! The future that the caller holds may be dropped, its executor may be busy or shut down, or
 //! be another one than tokio. None of that may take back an order that was given, or leave
-//! half of many orders given. So the first poll hands the order over, and whoever polls on
-//! only waits for the answer: no file, socket or timer of ours is used in a poll of the
-//! caller's.
+//! half of many orders given. So the first poll hands the order over, and later polls only wait
+//! for the answer: no file, socket or timer of ours is used in a poll of the caller's.
 
 use crate::error::{Error, Result};
 use crate::thread;

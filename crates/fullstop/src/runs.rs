@@ -75,10 +75,10 @@ impl Runs {
         self.app.as_deref()
     }
 
-    /// The same runs, for somebody else: every request through them, and through what is found
-    /// or begun with them, says that it comes on behalf of `whom` (a user of a dashboard, an
-    /// agent). Record and report of a run show who asked for its end by it, beside what the
-    /// kernel tells of this process; it is not verified. At most its first 256 bytes are said.
+    /// The same runs, on behalf of `whom`, a user of a dashboard or an agent: every request through
+    /// them, and through what is found or begun with them, says so. Where it asks for the end of a
+    /// run, record and report show `whom` beside what the kernel tells of this process. It is not
+    /// verified. At most its first 256 bytes are said.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-by-{}", std::process::id()));
@@ -120,14 +120,14 @@ impl Runs {
     }
 
     /// How the unfinished ones stand, or all of them, oldest first. Records are read, and
-    /// nothing else: what they use is asked for with [`Runs::usage`], who lives in them with
+    /// nothing else: what they use is asked for with [`Runs::usage`], their processes with
     /// [`Run::processes`]. A record that cannot be read is listed as that, and hides no other.
     pub async fn list(&self, all: bool) -> Result<Vec<Status>> {
         help_with(self.files(), move |files| files.list(all)).await
     }
 
     /// As [`Runs::list`], after a sweep in passing. Each run is looked at once, and again
-    /// only if nobody looks after it.
+    /// only if it has neither keeper nor guard.
     pub async fn sweep_and_list(&self, all: bool) -> Result<Vec<Status>> {
         help_long(self.files(), move |files| files.sweep_and_list(all)).await
     }

@@ -68,8 +68,8 @@ impl Run {
 /// It knows what most programs use: colours and attributes, wide characters, the other screen of
 /// full-screen programs. There is no history of what was scrolled away: that is in the log.
 ///
-/// What it is shown costs time by what is written: a few bytes can clear the whole of it. On a
-/// large screen, of a run that may be hostile, feed it where that holds up nobody.
+/// A few bytes can cost much time, since they can clear the whole screen. If the screen is large
+/// and the run may be hostile, feed it on a thread of its own.
 ///
 /// ```
 /// use fullstop::{Color, Screen, WindowEvent, Size};

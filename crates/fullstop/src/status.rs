@@ -44,8 +44,8 @@ pub struct Status {
     pub host: Option<Host>,
     /// How often it has been started.
     pub generation: u32,
-    /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
-    /// after it, `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
+    /// starting, running, stopping, stuck, ended, released; `lost` if keeper and guard are gone,
+    /// `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
     pub state: String,
     /// Why it ends or has ended.
     pub reason: Option<String>,
@@ -88,8 +88,8 @@ impl MemberPlace {
         MemberPlace { world, cgroup, keeper: record.keeper }
     }
 
-    /// Who is there, by the cgroup or below the keeper. Pids of another namespace say
-    /// nothing here.
+    /// The members, found by the cgroup or below the keeper. Pids of another namespace mean nothing
+    /// here.
     fn members(&self) -> Vec<LiveProcess> {
         if !world::is_here(&self.world) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Waiting for changes of runs, for all who follow runs in this process.
+//! Waiting for changes of runs, for all followers in this process.
 //!
 //! One thread waits for the kernel to tell that a journal or a log has grown, and wakes the
 //! followers that it is about. So a thousand followers cost two inotifys and one thread, in
@@ -99,7 +99,7 @@ fn wait(bell: &Bell, waits: &Waits) {
     let _ = poll(&mut fds, patience.as_ref());
 }
 
-/// One who is woken by changes.
+/// A handle that is woken by changes.
 #[derive(Debug)]
 pub(crate) struct Follower {
     watcher: &'static Watcher,

@@ -111,7 +111,7 @@ enum State {
 impl Attachment {
     /// Attaches. A run that is over, or stuck, is an error that has its report, but for an owner.
     ///
-    /// If the future is dropped, nobody is attached.
+    /// If the future is dropped, no window is attached.
     pub async fn open(run: &Run, options: AttachOptions) -> Result<Attachment> {
         let run = run.unhosted();
         let mut attached = Link::open(&run, options).await;
@@ -314,7 +314,7 @@ impl Attachment {
     }
 
     /// Sends what can be sent without waiting: [`io::ErrorKind::WouldBlock`], if something is
-    /// left, and [`io::ErrorKind::BrokenPipe`], if nobody is there to hear it.
+    /// left, and [`io::ErrorKind::BrokenPipe`], if the keeper has hung up.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
             State::Keeper(link) => link.flush(),

@@ -21,7 +21,7 @@ pub(super) struct Link {
     stream: UnixStream,
     frames: FrameDecoder,
     unsent: Vec<u8>,
-    /// Nobody hears what is sent any more.
+    /// The keeper has hung up: what is sent is lost.
     is_hung_up: bool,
 }
 

@@ -1,9 +1,9 @@
 //! A window on a run's terminal, without any waiting of its own.
 //!
-//! A program with an async runtime takes a [`Window`](crate::Window), which is made of this. What
-//! is here is for a program that waits by itself: one that polls the window's descriptor together
-//! with a terminal and signals, as the command `fullstop attach` does, or one that is driven by
-//! the loop of a toolkit.
+//! A program with an async runtime takes a [`Window`](crate::Window), which is made of this. This
+//! module is for a program with an event loop of its own: a loop that polls the window's
+//! descriptor together with a terminal and signals, as the command `fullstop attach` does, or the
+//! loop of a toolkit.
 //!
 //! [`Attachment::advance`] says what is to be done next: show something, wait for the descriptor, or
 //! do some [`Work`] that takes its time.

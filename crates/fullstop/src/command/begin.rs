@@ -24,7 +24,7 @@ impl Command {
     /// Runs it beside this program, which it shares stdout and stderr with. It is
     /// stopped when this program dies, unless told otherwise.
     ///
-    /// If the future is dropped, nothing runs that nobody knows of: what was begun is stopped.
+    /// If the future is dropped, what was begun is stopped: no run is left whose id is unknown.
     pub async fn spawn(self) -> Result<Run> {
         self.begin(Placement::Beside).await
     }
@@ -32,7 +32,7 @@ impl Command {
     /// Runs it in the background, with logs in its directory. It lives on when this
     /// program dies, unless told otherwise.
     ///
-    /// If the future is dropped, nothing runs that nobody knows of: what was begun is stopped.
+    /// If the future is dropped, what was begun is stopped: no run is left whose id is unknown.
     pub async fn start(mut self) -> Result<Run> {
         self.spec.on_host_exit.get_or_insert(HostPolicy::Ignore);
         self.begin(Placement::Background).await
@@ -168,7 +168,7 @@ pub(crate) fn ask(spec: &Spec, store: &Store) -> Result<Option<AskedGroup>> {
     Ok(group.map(|group| group.ask(store.root())).transpose()?)
 }
 
-/// They may be pipes, and whoever writes into those may take a while.
+/// A secret's file may be a pipe, whose writer may take a while.
 async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
     if spec.secrets.is_empty() {
         return Ok(Vec::new());

@@ -66,8 +66,8 @@ impl Command {
         self
     }
 
-    /// When everything is dead and somebody else holds its output open: waits until
-    /// that is silent for `quiet`, and no longer than `most` in all.
+    /// When every member is dead and a process outside the run holds its output open: waits until
+    /// nothing has been written for `quiet`, and no longer than `most` in all.
     #[must_use]
     pub fn drain(mut self, quiet: Duration, most: Duration) -> Command {
         self.streams.drain = Some(Drain { quiet, most });
@@ -87,7 +87,7 @@ impl Command {
         self
     }
 
-    /// How the size of its terminal follows whoever is attached.
+    /// How the size of its terminal follows the windows that are attached.
     #[must_use]
     pub fn fit(mut self, fit: ResizePolicy) -> Command {
         self.streams.fit = Some(fit);
@@ -121,7 +121,7 @@ impl Command {
 
     /// Leaves this descriptor of this program's open for a command in the background, which
     /// gets none but its stdio otherwise. It must not close on exec. Such a run
-    /// cannot be restarted: nobody could give it its descriptors again.
+    /// cannot be restarted: its descriptors cannot be had again.
     #[must_use]
     pub fn keep_fd(mut self, fd: RawFd) -> Command {
         self.spec.keep_fds.push(fd);

@@ -21,7 +21,7 @@ pub(super) enum LatestState {
 /// It is over, or stuck.
 pub(super) struct Settled {
     pub report: Report,
-    /// Written by a keeper or a guard, who may not be gone yet.
+    /// Written by a keeper or a guard that may not be gone yet.
     pub record: Option<Record>,
 }
 
@@ -82,8 +82,8 @@ pub(crate) async fn glance(run: &Run) -> Result<Option<Report>> {
     }
 }
 
-/// The report of a run that is over, or of one that was lost and is swept now. A stuck
-/// one is still to be asked.
+/// The report of a run that is over, or that was lost and is swept now. A stuck run is still to
+/// be asked.
 pub(super) async fn settled(run: &Run) -> Result<Option<Report>> {
     if run.standing()? == Standing::Live { Ok(None) } else { glance(run).await }
 }
@@ -101,7 +101,7 @@ fn meant(run: &Run, record: Record, fits: fn(u32, u32) -> bool) -> Result<Record
     }
 }
 
-/// Ends a run that nobody looks after; nothing, if somebody else is at it. It may take
+/// Ends a run that has neither keeper nor guard; nothing, if another sweep is at it. It may take
 /// seconds, which belong to no async task.
 async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>> {
     // A damaged record tells no generation, and is swept by its spec.

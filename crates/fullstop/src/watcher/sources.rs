@@ -70,7 +70,7 @@ impl Sources {
         self.journals.is_empty() && self.directories.is_unused()
     }
 
-    /// Wakes those who follow what has changed. Returns what to wait for.
+    /// Wakes the followers of what has changed. Returns what to wait for.
     pub fn look(&mut self) -> Waits {
         let mut waits = Waits::default();
         let changed = self.inotify.take();
@@ -86,7 +86,7 @@ impl Sources {
         waits
     }
 
-    /// Whether it is known by now what wakes those who wait for this.
+    /// Whether it is known by now what wakes the followers of this source.
     pub fn has_begun(&self, key: &Key) -> bool {
         match key {
             Key::Run(path, _) | Key::Journal(path) => {
@@ -96,7 +96,7 @@ impl Sources {
         }
     }
 
-    /// Why nothing wakes those who wait for this.
+    /// Why nothing wakes the followers of this source.
     pub fn why_polling(&self, key: &Key) -> Option<String> {
         match key {
             Key::Run(path, _) | Key::Journal(path) => {

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 /// [`Window::split`](crate::Window::split) has an example.
 pub struct WindowReader {
     shared: Arc<Shared>,
-    /// Kept here, so that who drops a call does not drop what the window waits for.
+    /// Kept here, so that a call that is dropped does not drop what the window waits for.
     work: Option<Pin<Box<dyn Future<Output = Finished> + Send + Sync>>>,
 }
 
@@ -35,7 +35,7 @@ pub struct WindowWriter {
 #[derive(Debug)]
 struct Shared {
     inner: Mutex<Inner>,
-    /// Something is unsent that whoever reads may have to send.
+    /// Something is unsent that the reading half may have to send.
     unsent: Notify,
 }
 
