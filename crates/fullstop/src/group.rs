@@ -193,7 +193,7 @@ impl Group {
 
     /// A run that registered before the close is found by listing. A run that registers while the
     /// others are stopped sees the close, and leaves by itself. So the group is listed until no run
-    /// is left that could be stopped. What is known by then is told, whatever goes wrong after that.
+    /// is left that could be stopped. What is known by then is told, whatever goes wrong later.
     async fn stop_all(
         &self,
         whole: &mut GroupReport,

@@ -62,7 +62,7 @@ fn unread(secret: &SecretFile, source: io::Error) -> Error {
 }
 
 /// Into one buffer of the full size: a buffer that grows leaves copies behind, and guard and
-/// keeper may inherit all of this process's memory.
+/// keeper may see all of this process's memory.
 fn read_all(mut file: &File, opened: Duration) -> io::Result<Vec<u8>> {
     let is_fifo = file.metadata()?.file_type().is_fifo();
     let mut had_writer = !is_fifo;

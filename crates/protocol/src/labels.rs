@@ -10,7 +10,7 @@ const LONGEST: usize = 256;
 /// So many labels a run may have.
 const MOST: usize = 64;
 
-/// The labels of a run, or those that a list asks for.
+/// The labels of a run, or the labels that a list chooses runs by.
 ///
 /// ```
 /// use fullstop_protocol::Labels;

@@ -7,8 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long output may be silent after the tree is gone before it is closed. Whoever
-/// holds it then is outside the run.
+/// How long output may be silent after the tree is gone before it is closed. A process that
+/// holds it open then is outside the run.
 const QUIET: Duration = Duration::from_millis(500);
 /// How long it is drained in all. With the last step it shares the five seconds that
 /// a stop may take beyond its ladder.
