@@ -229,7 +229,7 @@ impl State {
 
     /// It climbs the short ladder, of one second in all. A run's own ladder that has the same steps
     /// is climbed as fast.
-    pub fn has_a_second(&self) -> bool {
+    pub fn climbs_short_ladder(&self) -> bool {
         match self {
             State::Stopping(Stop { climb: Climb::Soft { ladder, .. }, .. }) => {
                 *ladder == host_gone()
@@ -281,7 +281,7 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
 
         // A storm saves nothing, and the second of the short ladder is needed to kill it. A stop by
         // a longer ladder keeps the patience that was asked for.
-        (state, Input::Storm) if state.has_a_second() => patience_is_over(plan, state, now),
+        (state, Input::Storm) if state.climbs_short_ladder() => patience_is_over(plan, state, now),
 
         (State::Starting { born: false, clocks }, Input::CageReady) => {
             (State::Starting { born: true, clocks }, vec![Effect::Spawn])

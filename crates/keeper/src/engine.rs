@@ -246,7 +246,7 @@ impl<C: Cage> Engine<C> {
     fn rest(&mut self, news: &mut News) -> Rest {
         // Naming them takes time that a storm does not leave, least of all where
         // everything has to be gone within a second.
-        if self.state.is_killing() || self.state.has_a_second() {
+        if self.state.is_killing() || self.state.climbs_short_ladder() {
             return Rest::Alive;
         }
         // Behind many dead there may be nobody.
