@@ -70,7 +70,7 @@ impl Line {
         let request = request(self.asked, run, kind.clone());
         let mut text = Vec::new();
         if !std::mem::replace(&mut self.is_greeted, true) {
-            add_line(&mut text, &Hello::ours())?;
+            add_line(&mut text, &Hello::of_client())?;
         }
         add_line(&mut text, &request)?;
         self.write(&text).await?;

@@ -51,8 +51,8 @@ impl Hello {
         if r#type == "hello" { serde_json::from_slice(line).ok() } else { None }
     }
 
-    /// Of this version of fullstop.
-    pub fn ours() -> Hello {
+    /// The hello of a client of this version.
+    pub fn of_client() -> Hello {
         Hello {
             protocol: PROTOCOL_VERSION,
             program: concat!("fullstop ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -60,10 +60,10 @@ impl Hello {
         }
     }
 
-    /// Of a keeper of this version.
+    /// The hello of a keeper of this version.
     pub fn of_keeper() -> Hello {
         let can = RequestKind::TYPES.map(str::to_owned).to_vec();
-        Hello { can, ..Hello::ours() }
+        Hello { can, ..Hello::of_client() }
     }
 }
 
