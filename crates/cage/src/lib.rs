@@ -57,7 +57,7 @@ pub trait Cage {
     /// What has happened since the last look, and the proof once nobody is left.
     fn look(&mut self) -> Observation;
 
-    /// Lets everybody go: nothing is killed, and nothing of ours stays around them.
+    /// Lets all members go: nothing is killed, and nothing of ours stays around them.
     fn release(&mut self) -> Vec<Member>;
 }
 
@@ -79,8 +79,8 @@ pub struct Observation {
     pub stopped: Option<Signal>,
     pub continued: bool,
     pub exit: Option<Exit>,
-    /// Since the latest step that asked, so many died whom it had not met that asking is in
-    /// vain.
+    /// Since the latest step that asked, so many processes have died that it had not met that
+    /// asking is in vain.
     pub storms: bool,
     /// The pids of those that were reaped.
     pub died: Vec<i32>,

@@ -96,7 +96,7 @@ impl<C: Cage> Engine<C> {
     }
 
     /// Decides what follows from this, and leaves it to [`Engine::act`]: signalling and
-    /// counting may take half a second, and whoever asked is answered before.
+    /// counting may take half a second, and the client that asked is answered before.
     pub fn hear(&mut self, input: Input) {
         let state =
             replace(&mut self.state, State::Starting { born: false, clocks: Clocks::default() });
@@ -242,14 +242,14 @@ impl<C: Cage> Engine<C> {
         look
     }
 
-    /// Who is there when the leader is gone.
+    /// The members that are there when the leader is gone.
     fn rest(&mut self, news: &mut News) -> Rest {
         // Naming them takes time that a storm does not leave, least of all where
         // everything has to be gone within a second.
         if self.state.is_killing() || self.state.climbs_short_ladder() {
             return Rest::Alive;
         }
-        // Behind many dead there may be nobody.
+        // Behind many dead processes there may be no living one.
         let until = now() + LONGEST_CENSUS;
         while self.unfinished && now() < until {
             if let Some(witness) = self.see().proof {

@@ -20,7 +20,7 @@ static HAS_RUN: AtomicBool = AtomicBool::new(false);
 
 /// Whether this program, when it is started anew as a keeper, becomes one.
 ///
-/// Whoever starts a run asks this, so that no linker drops the entry.
+/// Each start of a run asks this, so that no linker drops the entry.
 pub fn is_armed() -> bool {
     ENTRY.lies_in_executable() && HAS_RUN.load(Relaxed) && !is_privileged()
 }

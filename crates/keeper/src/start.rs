@@ -2,7 +2,7 @@
 //!
 //! The host starts this program anew (a large, threaded host must not fork) with a
 //! socket for stdin, and writes one line into it: what is to be run. The first
-//! process forks the guard and exits, so that the host has nobody to wait for; the
+//! process forks the guard and exits, so that the host has no child to wait for; the
 //! socket stays as the line between host and keeper.
 
 use crate::assignment::{Assignment, Verbosity};
@@ -77,7 +77,7 @@ fn read(host: &UnixStream) -> Result<Box<Start>, Failure> {
         start.check()?;
         Ok(Box::new(start))
     });
-    // There may be secrets in it, and whoever is forked has all that we have.
+    // There may be secrets in it, and a forked process inherits all of our memory.
     wipe(&mut line);
     start
 }

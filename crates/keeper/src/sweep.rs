@@ -1,8 +1,8 @@
 //! Sweep: find runs whose keeper and guard are gone, and end them.
 //!
-//! A run is lost if it is listed as unfinished and its lock is free. Whoever sweeps
-//! holds a second lock on it, so that two sweeps do not meet. Records of another
-//! machine or pid namespace are left alone.
+//! A run is lost if it is listed as unfinished and its lock is free. A sweep holds a second lock
+//! on it, so that two sweeps do not meet. Records of another machine or pid namespace are left
+//! alone.
 
 mod by_tag;
 mod elsewhere;
@@ -37,10 +37,10 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// After a round that found nobody new.
+/// After a round that found no new process.
 const NAP: Duration = Duration::from_micros(300);
-/// So many searches in a row must find nobody while others are being born: one who
-/// hops from pid to pid can be missed by any single one.
+/// So many searches in a row must find no member while processes are being born: a member that
+/// hops from pid to pid can be missed by any single search.
 const CLEAN_SEARCHES: usize = 10;
 
 /// What a sweep made of one lost run.
@@ -84,9 +84,9 @@ pub enum SweepFinding {
         /// How it ended.
         report: Box<Report>,
     },
-    /// Somebody could not be killed; it stays listed and is tried again.
+    /// A member could not be killed; the run stays listed and is tried again.
     Stuck {
-        /// Who lives.
+        /// It names the survivors.
         report: Box<Report>,
     },
     /// It was over, and only had not been put away.
@@ -130,8 +130,8 @@ impl SweepFinding {
     }
 }
 
-/// The runs that nobody looks after. One whose lock cannot be read is among them: whoever
-/// sweeps it says why it cannot be.
+/// The runs without keeper and guard. A run whose lock cannot be read is among them: its sweep
+/// says why it cannot be read.
 pub fn lost(store: &Store) -> Result<Vec<Id>> {
     Ok(store.live()?.into_iter().filter(|id| is_lost(store, id)).collect())
 }
@@ -146,8 +146,8 @@ pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
     Ok(lost.iter().filter_map(|id| sweep_one(store, id, mode)).collect())
 }
 
-/// Ends a run that was found to be lost; nothing, if another sweep is at it, or it is none
-/// of those any more.
+/// Ends a run that was found to be lost; nothing, if another sweep is at it, or it is lost no
+/// more.
 pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
     if let Some(lost) = LostElsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
         let LostElsewhere { id, name, whereabouts, .. } = lost;
@@ -199,7 +199,7 @@ fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> SweepFinding {
     found
 }
 
-/// Whoever was killed counts until it is dead, though nothing leads to it any more: its
+/// A process that was killed counts until it is dead, though nothing leads to it any more: its
 /// parent may have died before it.
 fn keep_the_dying(found: &mut Vec<PinnedProcess>, before: Vec<PinnedProcess>) {
     let again: HashSet<i32> = found.iter().map(PinnedProcess::pid).collect();
@@ -208,7 +208,7 @@ fn keep_the_dying(found: &mut Vec<PinnedProcess>, before: Vec<PinnedProcess>) {
 }
 
 /// The cgroup, if it is one that could have been made for this run: a record can be
-/// edited, and must not name somebody else's, nor lead to it by a link.
+/// edited, and must not name a stranger's cgroup, nor lead to one by a link.
 fn own_cgroup(record: &Record) -> Option<&Path> {
     let is_own = |path: &&Path| {
         let run = path.file_name().and_then(OsStr::to_str).and_then(Tag::of_cgroup);
@@ -217,8 +217,8 @@ fn own_cgroup(record: &Record) -> Option<&Path> {
     record.cgroup.as_deref().filter(is_own)
 }
 
-/// Kills everybody in a run's cgroup, whoever looks after it. Returns whether there is
-/// such a cgroup, and nobody is left in it.
+/// Kills all processes in a run's cgroup, also if the run has a keeper. Returns whether there
+/// is such a cgroup, and no process is left in it.
 pub fn kill_cgroup(record: &Record) -> bool {
     own_cgroup(record).filter(|path| path.exists()).is_some_and(kill_all)
 }
@@ -230,7 +230,7 @@ struct Lost {
     living: Option<PathBuf>,
     /// What keeper and guard have told of this generation.
     told: Vec<Event>,
-    /// Who is known to have been in it.
+    /// The members that are known to have been in it.
     known: KnownMembers,
 }
 
@@ -335,7 +335,7 @@ impl Lost {
         })
     }
 
-    /// Its record says so, and the kernel does not deny it. Those who were released live on.
+    /// Its record says so, and the kernel does not deny it. Released members live on.
     fn is_over(&self) -> bool {
         let is_released = self.record.state == RunState::Released;
         self.record.state.is_over() && (is_released || self.living.is_none())
@@ -356,7 +356,7 @@ impl Lost {
         SweepFinding::PutAway
     }
 
-    /// No process outlives its kernel, so nobody is signalled.
+    /// No process outlives its kernel, so none is signalled.
     fn rebooted(mut self, mode: Mode) -> SweepFinding {
         if mode == Mode::DryRun {
             return SweepFinding::WouldEnd { alive: 0 };
@@ -405,12 +405,12 @@ impl Lost {
         LostCage::new(cgroup, evidence)
     }
 
-    /// Who cannot have left its cgroup is not searched for.
+    /// The processes with the run's marker; none, if no member can have left the cgroup.
     fn marked(&self) -> Marked {
         if self.record.ancestry.is_none() { Marked::default() } else { Marked::scan(MARKER) }
     }
 
-    /// Kills whoever is found until a whole search finds nobody.
+    /// Kills the members that are found, until a whole search finds none.
     fn kill(
         mut self,
         lost_cage: &mut LostCage,
@@ -456,15 +456,15 @@ impl Lost {
             let born = last_born();
             let before = std::mem::replace(&mut found, lost_cage.find(&self.marked()));
             keep_the_dying(&mut found, before);
-            // A search during which nobody was born has missed nobody.
+            // A search during which no process was born has missed none.
             let quiet = born.is_some() && born == last_born();
             let certain = quiet || counted;
             needed = if certain { 1 } else { CLEAN_SEARCHES };
         }
     }
 
-    /// Why a search that finds nobody proves nothing: of those who were written down, to be
-    /// found by it, somebody cannot be read any more. In a cgroup the kernel has counted.
+    /// Why a search that finds no process proves nothing: not all members that were written down,
+    /// to be found by it, can still be read. In a cgroup the kernel has counted.
     fn unproven(&self, proof: Proof, killed: usize) -> Option<String> {
         let lost = self.known.lost.as_ref().filter(|_| proof != Proof::CgroupEmpty)?;
         let found =

@@ -126,12 +126,12 @@ impl Windows {
         self.all.iter().map(|window| window.stream.as_raw_fd())
     }
 
-    /// Somebody who can answer the questions of a full-screen program.
+    /// Whether a window has a terminal, which answers the questions of a full-screen program.
     pub fn has_terminal(&self) -> bool {
         self.all.iter().any(|window| window.size.is_some() && window.role != Role::View)
     }
 
-    /// The agent must wait for whoever started it.
+    /// Whether the command must wait for the owner's window.
     pub fn owner_is_behind(&self) -> bool {
         self.all
             .iter()
@@ -176,7 +176,7 @@ impl Windows {
         })
     }
 
-    /// Shows everybody what was written.
+    /// Shows all windows what was written.
     pub fn show(&mut self, bytes: &[u8]) {
         let frame = Frame::Bytes(bytes.to_vec()).encode();
         for window in self.all.iter_mut().filter(|window| !window.behind) {
@@ -190,7 +190,7 @@ impl Windows {
         self.all.retain(|window| !window.gone);
     }
 
-    /// Writes what waits, and gives the screen to those who have caught up.
+    /// Writes what waits, and gives the screen to the windows that have caught up.
     pub fn flush(&mut self, screen: impl Fn() -> Picture) {
         for window in &mut self.all {
             window.flush();
@@ -245,7 +245,7 @@ impl Windows {
         typed
     }
 
-    /// The size that the terminal should have; nothing, if nobody says.
+    /// The size that the terminal should have; nothing, if no window has a size.
     pub fn size(&self, fit: ResizePolicy) -> Option<Size> {
         let asked = self.all.iter().filter(|window| window.role != Role::View);
         let sized = asked.filter_map(|window| Some((window.used, window.size?)));
@@ -259,7 +259,7 @@ impl Windows {
         }
     }
 
-    /// Tells everybody how it ended. Whoever missed something is shown the last screen.
+    /// Tells all windows how it ended. A window that missed something is shown the last screen.
     pub fn tell(&mut self, report: &Frame, screen: impl Fn() -> Picture) {
         for window in &mut self.all {
             if std::mem::take(&mut window.behind) {
@@ -294,7 +294,7 @@ impl Window {
         let most = most.min(KEYS);
         match recv(&self.stream, &mut buffer[..most], RecvFlags::DONTWAIT) {
             Ok((0, _)) => self.gone = true,
-            // Nobody types this much in one piece.
+            // No person types this much in one piece.
             Ok(_) if self.frames.waiting() > MOST_TYPED => self.gone = true,
             Ok((length, _)) => self.frames.feed(&buffer[..length]),
             Err(Errno::AGAIN | Errno::INTR) => {}
