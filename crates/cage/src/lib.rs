@@ -6,7 +6,7 @@
 //! crate with `unsafe` code.
 
 use fullstop_core::cage::{CageKind, Member};
-use fullstop_core::machine::Whom;
+use fullstop_core::machine::Recipients;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof};
 use std::ffi::{CString, OsString};
@@ -31,7 +31,7 @@ pub trait Cage {
     /// Sends one signal to each of those meant, as they are at this instant.
     /// Whoever is stopped is continued, or it would never hear it. Of more than can be
     /// met within that time, only those who were met.
-    fn signal(&mut self, signal: Signal, whom: Whom, within: Duration) -> Round;
+    fn signal(&mut self, signal: Signal, whom: Recipients, within: Duration) -> Round;
 
     /// Passes a signal on to the leader, as it is.
     fn forward(&mut self, signal: Signal);

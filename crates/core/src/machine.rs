@@ -158,7 +158,7 @@ pub enum Effect {
     Spawn,
     Signal {
         signal: Signal,
-        whom: Whom,
+        whom: Recipients,
     },
     /// A step whose signal the leader has heard already: note it, send nothing.
     Heard(Signal),
@@ -176,7 +176,7 @@ pub enum Effect {
 
 /// The processes that get a step's signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Whom {
+pub enum Recipients {
     Leader,
     /// The keeper's direct children, which a dead wrapper leader has left behind.
     Children,
@@ -374,7 +374,7 @@ fn asked_leader_exited(stop: Stop, now: Moment) -> (State, Vec<Effect>) {
         Some(&Step { action: Action::Signal(signal), target: Target::Leader, .. })
             if signal != Signal::KILL =>
         {
-            (State::Stopping(stop), vec![Effect::Signal { signal, whom: Whom::Children }])
+            (State::Stopping(stop), vec![Effect::Signal { signal, whom: Recipients::Children }])
         }
         // The step was for the leader's stdin alone; no other process was asked yet.
         Some(Step { action: Action::CloseStdin | Action::Input(_), .. }) => {
@@ -424,7 +424,7 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
         begin(Cause { reason, asked: Some(now), limit }, ladder, leader, now);
     if heard {
         for effect in &mut effects {
-            if let Effect::Signal { signal: Signal::HUP, whom: Whom::Leader } = effect {
+            if let Effect::Signal { signal: Signal::HUP, whom: Recipients::Leader } = effect {
                 *effect = Effect::Heard(Signal::HUP);
             }
         }
@@ -581,10 +581,10 @@ fn order(step: &Step, leader: Leader) -> Option<Effect> {
     match &step.action {
         Action::Signal(signal) => {
             let whom = match step.target {
-                Target::Leader if gone => Whom::Children,
-                Target::Leader => Whom::Leader,
-                Target::Group => Whom::Group,
-                Target::Tree => Whom::Tree,
+                Target::Leader if gone => Recipients::Children,
+                Target::Leader => Recipients::Leader,
+                Target::Group => Recipients::Group,
+                Target::Tree => Recipients::Tree,
             };
             Some(Effect::Signal { signal: *signal, whom })
         }

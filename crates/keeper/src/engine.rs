@@ -6,7 +6,7 @@ use crate::notes::Notes;
 use fullstop_cage::linux::now;
 use fullstop_cage::{Cage, Command, Observation, Round, SpawnError, Witness};
 use fullstop_core::clocks::Clocks;
-use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
+use fullstop_core::machine::{Effect, Input, Leader, Plan, Recipients, Rest, State, decide};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment};
 use rustix::time::Timespec;
@@ -333,12 +333,12 @@ impl<C: Cage> Engine<C> {
     }
 }
 
-fn word(whom: Whom) -> &'static str {
+fn word(whom: Recipients) -> &'static str {
     match whom {
-        Whom::Leader => "leader",
-        Whom::Children => "children",
-        Whom::Group => "group",
-        Whom::Tree => "tree",
+        Recipients::Leader => "leader",
+        Recipients::Children => "children",
+        Recipients::Group => "group",
+        Recipients::Tree => "tree",
     }
 }
 

@@ -16,7 +16,7 @@ use super::wait::{Change, Waited, wait_any};
 use crate::{Cage, Command, Observation, Round, SpawnError, Witness, plain};
 use fullstop_core::cage::{CageKind, CagePreference, Member};
 use fullstop_core::identity::Identity;
-use fullstop_core::machine::Whom;
+use fullstop_core::machine::Recipients;
 use fullstop_core::signal::Signal;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -440,13 +440,13 @@ impl Cage for LinuxCage {
         Ok(())
     }
 
-    fn signal(&mut self, signal: Signal, whom: Whom, within: Duration) -> Round {
+    fn signal(&mut self, signal: Signal, whom: Recipients, within: Duration) -> Round {
         let own = rustix::process::getpid().as_raw_pid();
-        if whom != Whom::Leader {
+        if whom != Recipients::Leader {
             self.hurry();
         }
         match whom {
-            Whom::Leader => {
+            Recipients::Leader => {
                 let alive = self.alive(within);
                 let told = self.leader().filter(|leader| send(leader, signal));
                 let reached: Vec<_> = told
@@ -455,12 +455,12 @@ impl Cage for LinuxCage {
                     .collect();
                 Round { alive, signalled: usize::from(told.is_some()), reached }
             }
-            Whom::Children => self.signal_tree(signal, within, |stat| stat.ppid == own),
-            Whom::Group => {
+            Recipients::Children => self.signal_tree(signal, within, |stat| stat.ppid == own),
+            Recipients::Group => {
                 let pgid = self.leader_pgid();
                 self.signal_tree(signal, within, |stat| stat.pgid == pgid)
             }
-            Whom::Tree => self.signal_tree(signal, within, |_| true),
+            Recipients::Tree => self.signal_tree(signal, within, |_| true),
         }
     }
 
