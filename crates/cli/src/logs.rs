@@ -23,7 +23,7 @@ pub async fn logs(options: &LogsOptions) -> Result<(), Fail> {
         print_all(logs, &mut printer).await
     };
     match printed {
-        // Whoever read it has seen enough.
+        // The reader of the pipe has seen enough.
         Err(Ended::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(Ended::Write(error)) => Err(error.into()),
         Err(Ended::Read(error)) => Err(error.into()),

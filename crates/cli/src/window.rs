@@ -34,7 +34,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     let verbosity = options.verbosity;
     let keys = options.detach_keys.take().unwrap_or_default();
     if !is_on_terminal() {
-        // Nobody would continue us, and the run would have no host that hears.
+        // No shell would continue us, and the run would have no host that hears.
         ignore_job_stops();
     }
     let host = watched_parent(options.on_host_exit)?;
@@ -66,7 +66,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     }
 }
 
-/// Whoever started us is our host, as `run` without a terminal of its own has it.
+/// Our parent is our host, as for a `run` without a terminal of its own.
 fn watched_parent(policy: Option<HostPolicy>) -> Result<Option<OwnedFd>, Fail> {
     let parent = Origin::get().parent();
     if !stops_with_parent(policy, is_on_terminal(), parent) {
@@ -85,7 +85,7 @@ pub fn let_go(run: &Run, report: &Report) {
 
 pub fn say_detached(run: &Run) {
     use std::io::Write as _;
-    // Whoever reads our messages may be gone. The cursor may stand anywhere.
+    // The reader of our messages may be gone. The cursor may stand anywhere.
     let _ = write!(io::stderr(), "\r\ndetached; fullstop attach {}\r\n", run.id());
 }
 

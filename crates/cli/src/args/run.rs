@@ -29,7 +29,7 @@ pub fn run(mut words: Words<'_>) -> Read<Call> {
 }
 
 pub fn start(mut words: Words<'_>) -> Read<Call> {
-    // Whoever asks for a run in the background may go; the run was meant to stay.
+    // The program that asks for a run in the background may go; the run was meant to stay.
     let mut run = RunOptions { on_host_exit: Some(HostPolicy::Ignore), ..RunOptions::default() };
     let (mut ready, mut timeout, mut keep_fds, mut json) = (None, None, Vec::new(), false);
     while let Some(option) = words.next()? {

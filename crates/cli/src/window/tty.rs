@@ -33,7 +33,7 @@ impl Tty {
         self.taken = tcsetattr(io::stdin(), OptionalActions::Now, &modes).is_ok();
     }
 
-    /// As it was found. In the background it is somebody else's by now.
+    /// As it was found. In the background it belongs to another job by now.
     pub fn give_back(&mut self) {
         if let Some(found) = self.found.as_ref().filter(|_| self.taken)
             && is_ours()
