@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::Outcome;
 
-/// The errand of the spinning child; not for people.
+/// The job of the spinning child; not for people.
 pub const SPIN: &str = "spin-until-stdin-ends";
 
 pub struct Load(Child);

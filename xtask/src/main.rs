@@ -17,7 +17,7 @@ mod workshop;
 
 use std::process::ExitCode;
 
-use task::{Asked, UsageError};
+use task::{Invocation, UsageError};
 
 /// Errors here are for the person at the keyboard: one line each.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -31,14 +31,14 @@ fn main() -> ExitCode {
     if words == [load::SPIN] {
         load::spin()
     }
-    match Asked::of(&words) {
-        Asked::Overview => println!("{}", task::overview()),
-        Asked::Help(task) => println!("{}", task.help()),
-        Asked::Unknown(word) => {
+    match Invocation::of(&words) {
+        Invocation::Overview => println!("{}", task::overview()),
+        Invocation::Help(task) => println!("{}", task.help()),
+        Invocation::Unknown(word) => {
             eprintln!("xtask: there is no {word}\n\n{}", task::overview());
             return ExitCode::from(USAGE_ERROR);
         }
-        Asked::Do(task, rest) => match (task.run)(rest) {
+        Invocation::Do(task, rest) => match (task.run)(rest) {
             Ok(true) => {}
             Ok(false) => return ExitCode::FAILURE,
             Err(error) if error.is::<UsageError>() => {

@@ -106,14 +106,14 @@ fn nothing_more(words: &[&str]) -> Outcome<()> {
 }
 
 /// What the words behind `cargo xtask` ask for.
-pub enum Asked<'a> {
+pub enum Invocation<'a> {
     Overview,
     Help(&'static Task),
     Do(&'static Task, &'a [&'a str]),
     Unknown(&'a str),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Invocation<'a> {
     pub fn of(words: &'a [&'a str]) -> Self {
         match words {
             [] | ["help" | "--help" | "-h"] => Self::Overview,
@@ -160,23 +160,29 @@ mod tests {
     #[test]
     fn help_is_asked_for_in_many_ways() {
         for words in [&[][..], &["help"], &["--help"], &["-h"]] {
-            assert!(matches!(Asked::of(words), Asked::Overview), "{words:?}");
+            assert!(matches!(Invocation::of(words), Invocation::Overview), "{words:?}");
         }
         for words in [&["bench", "--help"][..], &["bench", "--quick", "-h"], &["help", "bench"]] {
-            assert!(matches!(Asked::of(words), Asked::Help(e) if e.name == "bench"), "{words:?}");
+            assert!(
+                matches!(Invocation::of(words), Invocation::Help(e) if e.name == "bench"),
+                "{words:?}"
+            );
         }
     }
 
     #[test]
     fn what_is_behind_two_dashes_is_not_for_us() {
         let words = ["test", "storm", "--", "--help"];
-        assert!(matches!(Asked::of(&words), Asked::Do(task, _) if task.name == "test"));
+        assert!(matches!(Invocation::of(&words), Invocation::Do(task, _) if task.name == "test"));
     }
 
     #[test]
     fn an_unknown_word_is_named() {
         for words in [&["tset"][..], &["--loud"], &["help", "tset"]] {
-            assert!(matches!(Asked::of(words), Asked::Unknown("tset" | "--loud")), "{words:?}");
+            assert!(
+                matches!(Invocation::of(words), Invocation::Unknown("tset" | "--loud")),
+                "{words:?}"
+            );
         }
     }
 

@@ -27,7 +27,7 @@ pub fn installed(program: &Path, workshop: &Path) -> Outcome<PathBuf> {
     Ok(copy.canonicalize()?)
 }
 
-/// A directory for FIFOs and errands, emptied of what an interrupted bench left.
+/// A directory for FIFOs and jobs, emptied of what an interrupted bench left.
 pub fn fresh_dir(dir: &Path) -> Outcome<PathBuf> {
     if dir.exists() {
         std::fs::remove_dir_all(dir)?;
@@ -46,7 +46,7 @@ pub fn state_dir(scratch: &Path) -> Outcome<PathBuf> {
     Ok(dir.canonicalize()?)
 }
 
-/// Does an errand of the measuring program, in a cgroup and a pid namespace that are
+/// Runs a job of the measuring program, in a cgroup and a pid namespace that are
 /// thrown away.
 pub fn enclosed(measurer: &Path, name: &str, files: &[&Path]) -> Outcome<()> {
     // Its stdin is its lifeline: it ends when we do.

@@ -13,7 +13,7 @@ use arena::{
 };
 use serde_json::Value;
 
-use crate::desk::{Said, ask, dir, record, zoo};
+use crate::desk::{CommandOutput, ask, dir, record, zoo};
 use crate::kit::Place;
 
 /// Nothing that is waited for here takes this long, even on a busy machine.
@@ -84,7 +84,7 @@ pub fn log(world: &World, id: &str, name: &str) -> Outcome<Vec<u8>> {
 }
 
 /// Waits for the end of a run; returns what was said and the report that is on disk.
-pub fn over(world: &mut World, place: Place, id: &str) -> Outcome<(Said, Value)> {
+pub fn over(world: &mut World, place: Place, id: &str) -> Outcome<(CommandOutput, Value)> {
     let said = ask(world, place, &["wait", id])?.hear(world, LONG)?;
     let report = record(world, id)?["report"].clone();
     ensure!(!report.is_null(), "run {id} has no report after wait");

@@ -99,7 +99,7 @@ fn on_full_disk(
     world: &mut World,
     command: &[&str],
     meanwhile: impl FnOnce(&mut World) -> Outcome,
-) -> Outcome<(crate::desk::Said, serde_json::Value)> {
+) -> Outcome<(crate::desk::CommandOutput, serde_json::Value)> {
     let full = File::options().write(true).open("/dev/full").context("/dev/full")?;
     let file = world.out().join("report.json");
     let file = file.to_string_lossy().into_owned();
@@ -117,7 +117,11 @@ fn on_full_disk(
     Ok((said, report))
 }
 
-fn expect_told(said: &crate::desk::Said, report: &serde_json::Value, unshown: usize) -> Outcome {
+fn expect_told(
+    said: &crate::desk::CommandOutput,
+    report: &serde_json::Value,
+    unshown: usize,
+) -> Outcome {
     let tty = &report["output"][0];
     ensure!(tty["stream"] == "tty" && tty["unshown"] == unshown, "{unshown} bytes, and {tty}");
     let why = tty["refusal"].as_str().unwrap_or_default();

@@ -196,6 +196,6 @@ fn without_terminal(world: &mut World) -> Outcome {
     all_clean(world)
 }
 
-fn asked_ended(world: &World, asked: &crate::desk::Asked) -> bool {
+fn asked_ended(world: &World, asked: &crate::desk::RunningCommand) -> bool {
     world.ended(&asked.spawned).is_some()
 }

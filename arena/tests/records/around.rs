@@ -9,8 +9,8 @@ use arena::{
 };
 
 use super::desk::{
-    Said, Who, alive, all_clean, ask, dir, expect_over, freeze, kill_frozen, live_ids, nobody,
-    proof, record, say, start, swept_proof, tell, who,
+    CommandOutput, Who, alive, all_clean, ask, dir, expect_over, freeze, kill_frozen, live_ids,
+    nobody, proof, record, say, start, swept_proof, tell, who,
 };
 use crate::kit::{AS_ROOT, EVERYWHERE, Lines, Place, SOON, add, stop, text};
 
@@ -83,7 +83,7 @@ fn deaf(world: &mut World, place: Place) -> Outcome<Deaf> {
 }
 
 /// Asks for a stop, and waits until it says that it goes around.
-fn goes_around(world: &mut World, place: Place, verb: &str, id: &str) -> Outcome<Said> {
+fn goes_around(world: &mut World, place: Place, verb: &str, id: &str) -> Outcome<CommandOutput> {
     let asked = ask(world, place, &[verb, id])?;
     let said = || asked.stderr().contains("does not answer");
     ensure!(await_until(BOUND, said), "it never said that the keeper hangs");

@@ -16,7 +16,7 @@ use arena::{
 use rustix::process::pidfd_send_signal;
 use serde_json::Value;
 
-use super::desk::{Asked, all_clean, ask, census, live_ids, names, record, run_ids, say};
+use super::desk::{RunningCommand, all_clean, ask, census, live_ids, names, record, run_ids, say};
 use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add_with, text};
 
 const ROUNDS: u64 = 40;
@@ -270,7 +270,7 @@ fn take_residues(world: &mut World, before: &BTreeSet<String>, tally: &mut Tally
     Ok(())
 }
 
-fn launch(world: &mut World, place: Place, plan: &Plan) -> Outcome<Asked> {
+fn launch(world: &mut World, place: Place, plan: &Plan) -> Outcome<RunningCommand> {
     let cage = place.cage.to_string();
     let (zoo, dir) = (text(world.zoo()), text(world.dir()));
     let command = ["--", &zoo, "--life", "40", "--dir", &dir, plan.member];
@@ -295,7 +295,7 @@ struct Roles {
 }
 
 impl Roles {
-    fn find(world: &World, launched: &Asked) -> Self {
+    fn find(world: &World, launched: &RunningCommand) -> Self {
         let ours: Vec<Process> =
             world.survivors().into_iter().filter(|process| is_ours(world, process.pid)).collect();
         let child = |of: i32| ours.iter().find(|process| process.ppid == of).cloned();
@@ -429,7 +429,12 @@ fn is_exception(place: Place, process: &Process, left: &[Process], known: &[Know
 }
 
 /// Whoever still looks after a run does so rightly, and is asked to end it.
-fn finish(world: &mut World, place: Place, launched: &Asked, tally: &mut Tally) -> Outcome {
+fn finish(
+    world: &mut World,
+    place: Place,
+    launched: &RunningCommand,
+    tally: &mut Tally,
+) -> Outcome {
     let deadline = Deadline::after(seconds(15));
     let mut asked = false;
     loop {

@@ -10,7 +10,8 @@ use arena::{Context, Outcome, Process, Registry, Signal, World, await_until, ens
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::desk::{
-    Asked, QUIET, all_clean, ask, live_ids, names, nobody, record, run_ids, say, start, tell, who,
+    QUIET, RunningCommand, all_clean, ask, live_ids, names, nobody, record, run_ids, say, start,
+    tell, who,
 };
 use super::disk::{fill, is_written, small_state};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, stop as stop_process};
@@ -109,7 +110,7 @@ fn meanwhile(world: &mut World, place: Place, orders: &[&[&str]]) -> Outcome {
 }
 
 /// It is refused in one line, was never born, and leaves nothing.
-fn expect_refused(world: &mut World, asked: &Asked) -> Outcome {
+fn expect_refused(world: &mut World, asked: &RunningCommand) -> Outcome {
     let said = asked.hear(world, SOON)?;
     nobody(world)?;
     ensure!(!world.dir().join("born").exists(), "it was born into a group that was closed");
@@ -123,7 +124,7 @@ fn expect_refused(world: &mut World, asked: &Asked) -> Outcome {
 }
 
 /// Asks for a start that waits for its secret.
-fn ask_for(world: &mut World, place: Place, verb: &str) -> Outcome<Asked> {
+fn ask_for(world: &mut World, place: Place, verb: &str) -> Outcome<RunningCommand> {
     make_secret(world)?;
     let cage = place.cage.to_string();
     let words = [verb, "--cage", &cage, "--group", "plan/a", "--secret-fd", "TOKEN=secret", "--"];

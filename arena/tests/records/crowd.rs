@@ -10,7 +10,8 @@ use arena::{
 };
 
 use super::desk::{
-    Asked, all_clean, ask, ask_program, expect_over, live_ids, names, nobody, proof, start, who,
+    RunningCommand, all_clean, ask, ask_program, expect_over, live_ids, names, nobody, proof,
+    start, who,
 };
 use crate::kit::{AS_ROOT, EVERYWHERE, Lines, Place, add_with, text};
 
@@ -85,7 +86,7 @@ fn agents(world: &mut World, place: Place, many: usize) -> Outcome {
 }
 
 /// All of them have saved their work, and nobody went around a keeper.
-fn all_saved(world: &mut World, place: Place, asked: &Asked, many: usize) -> Outcome {
+fn all_saved(world: &mut World, place: Place, asked: &RunningCommand, many: usize) -> Outcome {
     let said = asked.hear(world, seconds(100))?;
     said.expect(0)?;
     ensure!(said.err.is_empty(), "it went around a keeper: {}", said.err);
@@ -295,7 +296,7 @@ fn enter_and(
     place: Place,
     starving: &Starving,
     words: &[&str],
-) -> Outcome<Asked> {
+) -> Outcome<RunningCommand> {
     let (fullstop, procs) = (text(world.fullstop()), text(starving.path.join("cgroup.procs")));
     let words = words.to_vec();
     ask_program(world, place, "sh", &words.clone(), |command| {

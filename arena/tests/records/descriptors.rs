@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use arena::{Context, Need, Outcome, Registry, World, ensure};
 use rustix::fs::{FlockOperation, flock};
 
-use super::desk::{QUIET, Said, alive, all_clean, ask_program, live_ids, say, tell, who};
+use super::desk::{CommandOutput, QUIET, alive, all_clean, ask_program, live_ids, say, tell, who};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
@@ -29,7 +29,7 @@ pub fn register(registry: &mut Registry) {
 
 /// A script that holds the file `lock` as its descriptor 9, locked, calls `fullstop`, and
 /// is over.
-fn with_lock(world: &mut World, place: Place, words: &[&str]) -> Outcome<Said> {
+fn with_lock(world: &mut World, place: Place, words: &[&str]) -> Outcome<CommandOutput> {
     let program = text(world.fullstop());
     let script = "exec 9>>lock; flock -n 9 || exit 99; \"$0\" \"$@\"";
     let asked = ask_program(world, place, "sh", words, |command| {

@@ -15,16 +15,16 @@ use serde_json::Value;
 use crate::kit::{Cage, Place, SOON, stop as stop_process, text};
 
 /// A command of `fullstop` that was given, and not yet answered.
-pub struct Asked {
+pub struct RunningCommand {
     pub spawned: Spawned,
     out: PathBuf,
     err: PathBuf,
     since: Instant,
 }
 
-/// The answer.
+/// What it printed, and how it ended.
 #[derive(Debug)]
-pub struct Said {
+pub struct CommandOutput {
     pub ended: Ended,
     pub out: String,
     pub err: String,
@@ -32,7 +32,7 @@ pub struct Said {
 }
 
 /// Gives a command and waits for its end.
-pub fn say(world: &mut World, place: Place, words: &[&str]) -> Outcome<Said> {
+pub fn say(world: &mut World, place: Place, words: &[&str]) -> Outcome<CommandOutput> {
     ask(world, place, words)?.hear(world, seconds(20))
 }
 
@@ -44,7 +44,7 @@ pub fn tell(world: &mut World, place: Place, words: &[&str]) -> Outcome<String> 
 }
 
 /// Gives a command, and does not wait.
-pub fn ask(world: &mut World, place: Place, words: &[&str]) -> Outcome<Asked> {
+pub fn ask(world: &mut World, place: Place, words: &[&str]) -> Outcome<RunningCommand> {
     ask_with(world, place, words, |_| {})
 }
 
@@ -53,7 +53,7 @@ pub fn ask_with(
     place: Place,
     words: &[&str],
     adjust: impl FnOnce(&mut std::process::Command),
-) -> Outcome<Asked> {
+) -> Outcome<RunningCommand> {
     let program = text(world.fullstop());
     ask_program(world, place, &program, words, |command| {
         command.args(words);
@@ -68,7 +68,7 @@ pub fn ask_program(
     program: &str,
     words: &[&str],
     adjust: impl FnOnce(&mut std::process::Command),
-) -> Outcome<Asked> {
+) -> Outcome<RunningCommand> {
     static SERIAL: AtomicUsize = AtomicUsize::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let (out, err) =
@@ -80,15 +80,15 @@ pub fn ask_program(
     adjust(&mut command);
     let since = Instant::now();
     let spawned = world.spawn(&format!("fullstop {}", words.join(" ")), &mut command)?;
-    Ok(Asked { spawned, out, err, since })
+    Ok(RunningCommand { spawned, out, err, since })
 }
 
-impl Asked {
-    pub fn hear(&self, world: &mut World, patience: Duration) -> Outcome<Said> {
+impl RunningCommand {
+    pub fn hear(&self, world: &mut World, patience: Duration) -> Outcome<CommandOutput> {
         let ended = world.wait(&self.spawned, patience)?;
         let took = Took::since(self.since);
         let read = |path| fs::read_to_string(path).context("what was said");
-        let said = Said { ended, out: read(&self.out)?, err: read(&self.err)?, took };
+        let said = CommandOutput { ended, out: read(&self.out)?, err: read(&self.err)?, took };
         world.note(format!("  {} after {:?}: {:?} {:?}", ended, took, said.out, said.err));
         Ok(said)
     }
@@ -108,7 +108,7 @@ impl Asked {
     }
 }
 
-impl Said {
+impl CommandOutput {
     pub fn expect(&self, code: i32) -> Outcome {
         ensure!(
             self.ended == Ended::Code(code),

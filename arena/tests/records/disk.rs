@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use arena::{Context, Outcome, Registry, User, World, await_until, ensure, seconds};
 use rustix::mount::{MountFlags, mount, mount_remount};
 
-use super::desk::{Said, alive, ask_with, dir, live_ids, lose, nobody, record, start, tell, who};
+use super::desk::{
+    CommandOutput, alive, ask_with, dir, live_ids, lose, nobody, record, start, tell, who,
+};
 use crate::kit::{EVERYWHERE, Launch, Lines, Place, SOON, add, no_cgroup, text};
 
 pub fn register(registry: &mut Registry) {
@@ -50,7 +52,12 @@ pub fn fill(point: &std::path::Path) -> Outcome {
     Ok(())
 }
 
-fn with_dir(world: &mut World, place: Place, records: &str, words: &[&str]) -> Outcome<Said> {
+fn with_dir(
+    world: &mut World,
+    place: Place,
+    records: &str,
+    words: &[&str],
+) -> Outcome<CommandOutput> {
     let records = records.to_owned();
     let asked = ask_with(world, place, words, |command| {
         command.env("FULLSTOP_DIR", records);

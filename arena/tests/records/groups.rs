@@ -5,8 +5,8 @@ use std::time::Duration;
 use arena::{Context, Ended, Outcome, Process, Registry, World, await_until, ensure, seconds};
 
 use super::desk::{
-    Asked, QUIET, alive, all_clean, ask, behead, dir, expect_over, freeze, live_ids, names, nobody,
-    proof, record, run_ids, say, start, swept_proof, tell, who,
+    QUIET, RunningCommand, alive, all_clean, ask, behead, dir, expect_over, freeze, live_ids,
+    names, nobody, proof, record, run_ids, say, start, swept_proof, tell, who,
 };
 use crate::kit::{EVERYWHERE, Launch, Lines, Place, SOON, add};
 
@@ -223,7 +223,7 @@ fn racing(world: &mut World, place: Place) -> Outcome {
     for round in 0..ROUNDS {
         let group = format!("plan/{round}");
         let script = format!("echo {round} > born; while :; do read n < never; done");
-        let mut joiners: Vec<Asked> = Vec::new();
+        let mut joiners: Vec<RunningCommand> = Vec::new();
         let mut runs = Vec::new();
         let cage = place.cage.to_string();
         let close_at = round % (JOINERS + 1);

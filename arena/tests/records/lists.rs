@@ -9,8 +9,8 @@ use arena::{Context, Ended, Need, Outcome, Registry, World, await_until, ensure,
 use serde_json::Value;
 
 use super::desk::{
-    QUIET, Said, all_clean, ask_program, ask_with, dir, expect_gone, live_ids, nobody, read_json,
-    record, run_ids, say, start, tell, who,
+    CommandOutput, QUIET, all_clean, ask_program, ask_with, dir, expect_gone, live_ids, nobody,
+    read_json, record, run_ids, say, start, tell, who,
 };
 use crate::kit::{ANYWHERE, EVERYWHERE, Lines, Place, SOON, add, text};
 
@@ -31,7 +31,7 @@ pub fn register(registry: &mut Registry) {
 /// What a command has asked of the kernel.
 #[derive(Debug)]
 struct Cost {
-    said: Said,
+    said: CommandOutput,
     /// All its system calls.
     calls: usize,
     /// Those about files of the state directory.

@@ -10,8 +10,8 @@ use arena::{
 };
 
 use super::desk::{
-    QUIET, Said, alive, all_clean, ask_program, ask_with, dir, expect_over, freeze, live_ids,
-    proof, say, start, tell, thaw, who,
+    CommandOutput, QUIET, alive, all_clean, ask_program, ask_with, dir, expect_over, freeze,
+    live_ids, proof, say, start, tell, thaw, who,
 };
 use super::vanished::{awake, restored};
 use crate::kit::{ANYWHERE, AS_ROOT, Lines, Place, SOON, add};
@@ -215,7 +215,7 @@ fn another_path(world: &mut World, place: Place) -> Outcome {
     let (real, link) = (world.state(), world.dir().join("link"));
     tell(world, place, &["ps"])?;
     symlink(&real, &link).context("a link")?;
-    let through = |world: &mut World, path: &Path, words: &[&str]| -> Outcome<Said> {
+    let through = |world: &mut World, path: &Path, words: &[&str]| -> Outcome<CommandOutput> {
         let asked = ask_with(world, place, words, |command| {
             command.env("FULLSTOP_DIR", path);
         })?;

@@ -51,13 +51,18 @@ fn tcp(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-fn begin(world: &mut World, place: Place, what: &str, script: &str) -> Outcome<super::desk::Asked> {
+fn begin(
+    world: &mut World,
+    place: Place,
+    what: &str,
+    script: &str,
+) -> Outcome<super::desk::RunningCommand> {
     let cage = place.cage.to_string();
     ask(world, place, &["start", "--cage", &cage, "--wait-ready", what, "--", "sh", "-c", script])
 }
 
 /// The run is there, and `start` has not returned, however often it has looked.
-fn not_yet(world: &World, asked: &super::desk::Asked) -> Outcome<(String, Duration)> {
+fn not_yet(world: &World, asked: &super::desk::RunningCommand) -> Outcome<(String, Duration)> {
     let find = || live_ids(world).into_iter().next();
     ensure!(await_until(SOON, || find().is_some()), "there is no run");
     let id = find().context("it was there")?;

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use arena::{Context, Need, Outcome, Registry, World, await_until, ensure, seconds};
 
 use super::desk::{
-    QUIET, Said, alive, all_clean, ask_program, ask_with, expect_over, nobody, proof, record, say,
-    start, tell, who,
+    CommandOutput, QUIET, alive, all_clean, ask_program, ask_with, expect_over, nobody, proof,
+    record, say, start, tell, who,
 };
 use super::disk::{fill, small_state};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, text};
@@ -61,7 +61,7 @@ fn expect_untouched(
     world: &World,
     id: &str,
     before: &super::desk::Who,
-    said: &Said,
+    said: &CommandOutput,
     status: i32,
     about: &str,
 ) -> Outcome {

@@ -9,7 +9,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use arena::{Context, Ended, Need, Outcome, Registry, World, ensure, seconds};
 
 use super::desk::{
-    Said, alive, all_clean, ask_program, ask_with, live_ids, lose, nobody, run_ids, start, who,
+    CommandOutput, alive, all_clean, ask_program, ask_with, live_ids, lose, nobody, run_ids, start,
+    who,
 };
 use crate::kit::{ANYWHERE, AS_ROOT, EVERYWHERE, Lines, Place, SOON, add, text};
 
@@ -39,7 +40,12 @@ fn takes_nothing(broken: bool) -> Outcome<std::process::Stdio> {
     Ok(File::options().write(true).open("/dev/full").context("/dev/full")?.into())
 }
 
-fn say_to_nobody(world: &mut World, place: Place, words: &[&str], broken: bool) -> Outcome<Said> {
+fn say_to_nobody(
+    world: &mut World,
+    place: Place,
+    words: &[&str],
+    broken: bool,
+) -> Outcome<CommandOutput> {
     let out = takes_nothing(broken)?;
     ask_with(world, place, words, |command| {
         command.stdout(out);
@@ -129,7 +135,7 @@ fn not_utf8(world: &mut World, place: Place) -> Outcome {
     chown(&records, Some(place.user.uid()), None).context("directory")?;
     fs::set_permissions(&records, fs::Permissions::from_mode(0o700)).context("directory")?;
     let (program, cage) = (text(world.fullstop()), place.cage.to_string());
-    let mut say = |words: &[&OsStr]| -> Outcome<Said> {
+    let mut say = |words: &[&OsStr]| -> Outcome<CommandOutput> {
         let asked = ask_program(world, place, &program, &["…"], |command| {
             command.args(words).env("FULLSTOP_DIR", &records);
         })?;
@@ -182,7 +188,7 @@ fn threads(world: &mut World, place: Place) -> Outcome {
 }
 
 /// What was lacking is named, and not only numbered.
-fn expect_named(said: &Said, about: &str) -> Outcome {
+fn expect_named(said: &CommandOutput, about: &str) -> Outcome {
     ensure!(!said.err.contains("os error"), "{about}: {:?}", said.err);
     ensure!(!said.err.contains("panicked"), "{about}: {:?}", said.err);
     // A `run` goes on without a record, and says so first.

@@ -10,8 +10,8 @@ use std::thread;
 use arena::{Context, Need, Outcome, Process, Registry, World, await_until, ensure, seconds};
 
 use super::desk::{
-    Asked, QUIET, Said, alive, all_clean, ask_program, dir, expect_over, lose, nobody, proof,
-    record, say, start, swept_proof, tell, who,
+    CommandOutput, QUIET, RunningCommand, alive, all_clean, ask_program, dir, expect_over, lose,
+    nobody, proof, record, say, start, swept_proof, tell, who,
 };
 use crate::kit::{Cage, EVERYWHERE, Lines, Place, SOON, add};
 
@@ -37,7 +37,7 @@ fn call(
     place: Place,
     words: &[&str],
     adjust: impl FnOnce(&mut Command),
-) -> Outcome<Asked> {
+) -> Outcome<RunningCommand> {
     let (script, fullstop) = (world.scratch().join("client.py"), world.fullstop());
     fs::write(&script, CLIENT).context("the client")?;
     ask_program(world, place, "python3", words, |command| {
@@ -46,7 +46,7 @@ fn call(
     })
 }
 
-fn client(world: &mut World, place: Place, words: &[&str]) -> Outcome<Said> {
+fn client(world: &mut World, place: Place, words: &[&str]) -> Outcome<CommandOutput> {
     call(world, place, words, |_| {})?.hear(world, seconds(30))
 }
 

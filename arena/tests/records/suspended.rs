@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 
 use arena::{Context, Ended, Outcome, Registry, Signal, World, await_until, ensure, send_signal};
 
-use super::desk::{Asked, all_clean, ask_program};
+use super::desk::{RunningCommand, all_clean, ask_program};
 use crate::kit::{EVERYWHERE, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
@@ -31,7 +31,7 @@ fn ask(
     before: &str,
     options: &[&str],
     command: &str,
-) -> Outcome<Asked> {
+) -> Outcome<RunningCommand> {
     let (cage, program) = (place.cage.to_string(), text(world.fullstop()));
     // Longer than the test: nothing is killed here.
     let ladder = ["--ladder", "term@leader:1m,kill", "--cage", &cage];
@@ -43,7 +43,7 @@ fn ask(
 }
 
 /// Each is heard by the command. Then it is asked to stop.
-fn suspend_then_stop(world: &mut World, told: &mut Lines, asked: &Asked) -> Outcome {
+fn suspend_then_stop(world: &mut World, told: &mut Lines, asked: &RunningCommand) -> Outcome {
     told.expect("up")?;
     let pid = asked.spawned.pid;
     for (signal, word) in [(Signal::TSTP, "tstp"), (Signal::TTIN, "ttin"), (Signal::TTOU, "ttou")] {

@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt as _;
 
 use arena::{Context, Ended, Need, Outcome, Process, Registry, User, World, await_until, ensure};
 
-use super::desk::{Asked, all_clean, ask, ask_program, ask_with, live_ids, run_ids, start, tell};
+use super::desk::{
+    RunningCommand, all_clean, ask, ask_program, ask_with, live_ids, run_ids, start, tell,
+};
 use crate::kit::{ANYWHERE, EVERYWHERE, Launch, Lines, Place, SOON, add, text};
 
 pub fn register(registry: &mut Registry) {
@@ -94,7 +96,7 @@ fn expect_names(world: &World, names: &[&str]) -> Outcome {
     Ok(())
 }
 
-fn finish(world: &mut World, asked: &Asked, ended: Ended) -> Outcome {
+fn finish(world: &mut World, asked: &RunningCommand, ended: Ended) -> Outcome {
     Signs::release(world)?;
     let said = asked.hear(world, SOON)?;
     ensure!(said.ended == ended, "it ended with {}", said.ended);

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use arena::{Context as _, Outcome, Registry, World, await_until, ensure, seconds};
 
 use super::desk::{
-    QUIET, Said, alive, all_clean, ask_with, behead, dir, expect_over, freeze, lose, proof, record,
-    run_ids, say, start, thaw, who,
+    CommandOutput, QUIET, alive, all_clean, ask_with, behead, dir, expect_over, freeze, lose,
+    proof, record, run_ids, say, start, thaw, who,
 };
 use super::vanished::{PLAIN, listed, remove, restored};
 use crate::kit::{AS_ROOT, Lines, Place, SOON, add};
@@ -29,7 +29,7 @@ pub fn register(registry: &mut Registry) {
 }
 
 /// Says a command with another state directory.
-fn say_elsewhere(world: &mut World, place: Place, words: &[&str]) -> Outcome<Said> {
+fn say_elsewhere(world: &mut World, place: Place, words: &[&str]) -> Outcome<CommandOutput> {
     let other = world.dir().join("other");
     let asked = ask_with(world, place, words, |command| {
         command.env("FULLSTOP_DIR", other);

@@ -349,7 +349,7 @@ pub fn of_gone_container(world: &mut World, place: Place) -> Outcome<String> {
 }
 
 /// It says what they are, once, and is not failed by them.
-fn expect_told(said: &super::desk::Said, count: usize) -> Outcome {
+fn expect_told(said: &super::desk::CommandOutput, count: usize) -> Outcome {
     said.expect_one_line(0, &format!("{count} lost run"))?;
     ensure!(said.err.contains("fullstop prune --forget"), "no way out: {:?}", said.err);
     Ok(())

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fullstop::{Command, Ladder, Order, Run, Runs, Update, blocking, end_all};
+use fullstop::{Command, EndUpdate, Ladder, Order, Run, Runs, blocking, end_all};
 use fullstop_bench::soak::{HostStarted, HostStopped, LADDER, ending};
 
 /// Started side by side, as a host does that has many to start.
@@ -40,7 +40,7 @@ fn host(state: &Path, count: &str, command: &[String]) -> Result<(), Box<dyn Err
 
     let mut stopped = HostStopped { endings: BTreeMap::new(), failures: BTreeMap::new() };
     let all = end_all(started, Order::Stop, |_, update| {
-        let Update::Done(ended) = update else { return };
+        let EndUpdate::Done(ended) = update else { return };
         let (counts, what) = match ended {
             Ok(report) => {
                 let exit = serde_json::to_value(report.exit).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::io::{BufRead as _, Read as _, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 
-use fullstop::{Found, HostedBy, Run, Runs, blocking};
+use fullstop::{HostedBy, Run, Runs, SweepFinding, blocking};
 use fullstop_bench::soak::{HostStopped, WindowStarted, WindowTidied, ending};
 
 const APP: &str = "bench-window";
@@ -59,7 +59,7 @@ async fn tidy_up(runs: &Runs) -> fullstop::Result<WindowTidied> {
     let mut tidied = WindowTidied::default();
     for swept in runs.sweep_of(APP).await? {
         match swept.found {
-            Found::Ended { .. } | Found::PutAway => tidied.swept += 1,
+            SweepFinding::Ended { .. } | SweepFinding::PutAway => tidied.swept += 1,
             other => tidied.left.push(format!("{other:?}")),
         }
     }

@@ -1,4 +1,4 @@
-//! One errand in a pid namespace of its own: one flood, captured into a file.
+//! One job in a pid namespace of its own: one flood, captured into a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_millis(2);
 const SETTLE: Duration = Duration::from_millis(100);
 
 #[derive(Serialize, Deserialize)]
-pub struct Errand {
+pub struct Job {
     pub before: Option<String>,
     pub script: String,
     pub flood: PathBuf,
@@ -42,14 +42,14 @@ pub struct Answer {
     pub cpu: Option<u64>,
 }
 
-pub fn capture(errand: &Path) -> Outcome<()> {
-    let errand: Errand = serde_json::from_slice(&fs::read(errand)?)?;
-    let answer = errand.run()?;
-    fs::write(&errand.answer, serde_json::to_vec(&answer)?)?;
+pub fn capture(job: &Path) -> Outcome<()> {
+    let job: Job = serde_json::from_slice(&fs::read(job)?)?;
+    let answer = job.run()?;
+    fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     Ok(())
 }
 
-impl Errand {
+impl Job {
     fn run(&self) -> Outcome<Answer> {
         let mut fifo = Fifo::make(&self.fifo)?;
         if let Some(before) = &self.before {

@@ -1,4 +1,4 @@
-//! One errand in a pid namespace of its own: many live runs, listed by `ps` and
+//! One job in a pid namespace of its own: many live runs, listed by `ps` and
 //! ended by `stop --all`.
 
 use std::path::{Path, PathBuf};
@@ -21,40 +21,40 @@ const LIFE: &str = "600";
 const GOODBYE: Duration = Duration::from_secs(5);
 
 #[derive(Serialize, Deserialize)]
-pub struct Errand {
+pub struct Job {
     pub client: Client,
     pub runs: usize,
     pub rounds: usize,
     pub answer: PathBuf,
 }
 
-pub fn crowd(errand: &Path) -> Outcome<()> {
-    let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
-    errand.start(WARM_UP)?;
-    errand.client.output(&["stop", "--all", "--quiet"])?;
+pub fn crowd(job: &Path) -> Outcome<()> {
+    let job: Job = serde_json::from_slice(&std::fs::read(job)?)?;
+    job.start(WARM_UP)?;
+    job.client.output(&["stop", "--all", "--quiet"])?;
     goodbye();
     let before = Level::now()?;
 
-    errand.start(errand.runs)?;
+    job.start(job.runs)?;
     let during = Level::now()?;
-    let members = errand.members()?;
-    let ps = errand.client.ps(errand.runs, errand.rounds)?;
+    let members = job.members()?;
+    let ps = job.client.ps(job.runs, job.rounds)?;
 
     let start = now_ns();
-    let stop = errand.client.output(&["stop", "--all", "--json"])?;
+    let stop = job.client.output(&["stop", "--all", "--json"])?;
     let stop_ns = now_ns() - start;
     let alive_at_return = members.iter().filter(|member| member.is_alive()).count();
     goodbye();
     let after = Level::back_to(before)?;
     let answer = Crowd {
-        runs: errand.runs,
+        runs: job.runs,
         ps,
         stop_ns,
         status: stop.status.code().unwrap_or(-1),
-        unproven: errand.runs.saturating_sub(proven(&stop.stdout)),
+        unproven: job.runs.saturating_sub(proven(&stop.stdout)),
         alive_at_return,
         processes_left: proc::living().len(),
-        listed_left: errand.client.listed()?.len(),
+        listed_left: job.client.listed()?.len(),
         cgroups_left: members.iter().filter(|member| member.has_cgroup()).count(),
         memory_kib: Levels {
             before: before.memory_kib,
@@ -67,11 +67,11 @@ pub fn crowd(errand: &Path) -> Outcome<()> {
             after: after.descriptors,
         },
     };
-    std::fs::write(&errand.answer, serde_json::to_vec(&answer)?)?;
+    std::fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     Ok(())
 }
 
-impl Errand {
+impl Job {
     fn start(&self, count: usize) -> Outcome<()> {
         let words = ["start", "--", "sleep", LIFE];
         for output in side_by_side(count, |_| self.client.output(&words))? {

@@ -17,8 +17,8 @@ use crate::{Outcome, cgroup};
 /// with them.
 const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 
-/// Makes the cgroup and the namespace, does an errand of ours inside, and cleans up.
-pub fn enclose(errand: &[&str]) -> Outcome<ExitCode> {
+/// Makes the cgroup and the namespace, runs a job of ours inside, and cleans up.
+pub fn enclose(job: &[&str]) -> Outcome<ExitCode> {
     // Without a terminal, so that Ctrl-C ends the caller, whose end closes our
     // stdin, which ends the namespace in an orderly way. It fails harmlessly if
     // we lead a session already.
@@ -29,7 +29,7 @@ pub fn enclose(errand: &[&str]) -> Outcome<ExitCode> {
         std::fs::create_dir(&inside).and_then(|()| cgroup::enter(&inside)).map(|()| inside)
     });
     let inside = inside.transpose()?;
-    let status = in_namespace(&["init-with-lifeline"], errand).status();
+    let status = in_namespace(&["init-with-lifeline"], job).status();
     if let (Some(outside), Some(inside)) = (outside, inside) {
         cgroup::enter(&outside)?;
         cgroup::remove(&inside);
@@ -37,23 +37,23 @@ pub fn enclose(errand: &[&str]) -> Outcome<ExitCode> {
     Ok(if status?.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// This program's own `errand`, in a new pid namespace, below an `init`.
-pub fn in_namespace(init: &[&str], errand: &[&str]) -> Command {
+/// This program's own `job`, in a new pid namespace, below an `init`.
+pub fn in_namespace(init: &[&str], job: &[&str]) -> Command {
     let this = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut command = Command::new(NAMESPACE[0]);
-    command.args(&NAMESPACE[1..]).arg(&this).args(init).arg(&this).args(errand);
+    command.args(&NAMESPACE[1..]).arg(&this).args(init).arg(&this).args(job);
     command
 }
 
-/// One errand in a pid namespace of its own, and its answer.
+/// One job in a pid namespace of its own, and its answer.
 pub fn send<T: DeserializeOwned>(
     name: &str,
-    errand: &impl Serialize,
+    job: &impl Serialize,
     answer: &Path,
     scratch: &Path,
 ) -> Outcome<T> {
     let file = scratch.join(format!("{name}.json"));
-    std::fs::write(&file, serde_json::to_vec(errand)?)?;
+    std::fs::write(&file, serde_json::to_vec(job)?)?;
     // An answer that is here already is the answer to another question.
     let _ = std::fs::remove_file(answer);
     let output = in_namespace(&["init"], &[name, &file.display().to_string()]).output()?;

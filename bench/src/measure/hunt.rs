@@ -1,4 +1,4 @@
-//! One errand in a pid namespace of its own: start one hostile tree under one
+//! One job in a pid namespace of its own: start one hostile tree under one
 //! contender, order the stop, count who lives on.
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Serialize, Deserialize)]
-pub struct Errand {
+pub struct Job {
     pub prefix: Vec<String>,
     pub env: Vec<(String, String)>,
     pub zoo: PathBuf,
@@ -37,17 +37,17 @@ pub struct Catch {
     pub returned: bool,
 }
 
-pub fn hunt(errand: &Path) -> Outcome<()> {
-    let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
-    let mut fifo = Fifo::make(&errand.dir.join("ready"))?;
+pub fn hunt(job: &Path) -> Outcome<()> {
+    let job: Job = serde_json::from_slice(&std::fs::read(job)?)?;
+    let mut fifo = Fifo::make(&job.dir.join("ready"))?;
     let animal = [
-        errand.zoo.display().to_string(),
+        job.zoo.display().to_string(),
         "--dir".to_owned(),
-        errand.dir.display().to_string(),
-        errand.animal.clone(),
+        job.dir.display().to_string(),
+        job.animal.clone(),
     ];
-    let words = [errand.prefix.as_slice(), &animal].concat();
-    let run = Watched::start(quiet_command(&words, &errand.env)?)?;
+    let words = [job.prefix.as_slice(), &animal].concat();
+    let run = Watched::start(quiet_command(&words, &job.env)?)?;
     fifo.read_line(START_PATIENCE)?;
     std::thread::sleep(SETTLE);
     // The contender's own processes run the same program as the one we started

@@ -1,4 +1,4 @@
-//! One errand in a pid namespace of its own: keys typed into terminals, and how long
+//! One job in a pid namespace of its own: keys typed into terminals, and how long
 //! the answer of the command in them takes.
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TMUX_SETTINGS: &str = "set -g status off\nset -s escape-time 0\n";
 
 #[derive(Serialize, Deserialize)]
-pub struct Errand {
+pub struct Job {
     pub fullstop: PathBuf,
     pub tmux: Option<PathBuf>,
     pub dir: PathBuf,
@@ -44,17 +44,17 @@ struct Lane {
     times: Vec<u64>,
 }
 
-pub fn keys(errand: &Path) -> Outcome<()> {
-    let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
-    std::fs::create_dir_all(&errand.dir)?;
-    let mut lanes = errand.lanes();
-    for round in 0..WARM_UP + errand.rounds {
+pub fn keys(job: &Path) -> Outcome<()> {
+    let job: Job = serde_json::from_slice(&std::fs::read(job)?)?;
+    std::fs::create_dir_all(&job.dir)?;
+    let mut lanes = job.lanes();
+    for round in 0..WARM_UP + job.rounds {
         let count = lanes.len();
         for turn in 0..count {
             lanes[(round + turn) % count].press(round >= WARM_UP);
         }
     }
-    errand.end();
+    job.end();
     let mut answer = Answer { keys: Vec::new(), failures: Vec::new() };
     for Lane { way, pty, times } in lanes {
         match pty {
@@ -68,7 +68,7 @@ pub fn keys(errand: &Path) -> Outcome<()> {
             }),
         }
     }
-    std::fs::write(&errand.answer, serde_json::to_vec(&answer)?)?;
+    std::fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     Ok(())
 }
 
@@ -94,7 +94,7 @@ fn press(pty: &Pty) -> std::io::Result<u64> {
     Ok(now_ns() - start)
 }
 
-impl Errand {
+impl Job {
     fn lanes(&self) -> Vec<Lane> {
         let lane = |way, pty| Lane { way, pty, times: Vec::new() };
         let mut lanes = vec![

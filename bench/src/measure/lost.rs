@@ -1,4 +1,4 @@
-//! One errand in a pid namespace of its own: a run without a cgroup loses keeper
+//! One job in a pid namespace of its own: a run without a cgroup loses keeper
 //! and guard, and is searched for among many processes.
 
 use std::fs::File;
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(1);
 
 #[derive(Serialize, Deserialize)]
-pub struct Errand {
+pub struct Job {
     pub fullstop: PathBuf,
     pub tree: PathBuf,
     pub fifo: PathBuf,
@@ -38,30 +38,30 @@ pub struct Errand {
     pub answer: PathBuf,
 }
 
-pub fn lost(errand: &Path) -> Outcome<()> {
-    let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
+pub fn lost(job: &Path) -> Outcome<()> {
+    let job: Job = serde_json::from_slice(&std::fs::read(job)?)?;
     // It comes first: whoever is older than it need not be looked at.
-    let leader = errand.lose()?;
-    let trees = errand.populate()?;
-    let (dry_run, raw_read) = errand.race()?;
+    let leader = job.lose()?;
+    let trees = job.populate()?;
+    let (dry_run, raw_read) = job.race()?;
 
     let start = now_ns();
-    let swept = errand.sweep(&["sweep", "--json"])?;
+    let swept = job.sweep(&["sweep", "--json"])?;
     let sweep_ns = now_ns() - start;
     if swept["found"]["found"] != "ended" {
         return Err(format!("the sweep said {swept}").into());
     }
     let alive = proc::living().iter().filter(|seen| seen.pid == leader).count();
-    let listed = std::fs::read_dir(errand.state.join("live"))?.count();
+    let listed = std::fs::read_dir(job.state.join("live"))?.count();
     let answer =
-        Sweep { processes: errand.processes, dry_run, raw_read, sweep_ns, left: alive + listed };
-    std::fs::write(&errand.answer, serde_json::to_vec(&answer)?)?;
+        Sweep { processes: job.processes, dry_run, raw_read, sweep_ns, left: alive + listed };
+    std::fs::write(&job.answer, serde_json::to_vec(&answer)?)?;
     // The trees end with the namespace.
     drop(trees);
     Ok(())
 }
 
-impl Errand {
+impl Job {
     fn fullstop(&self, words: &[&str]) -> Outcome<Output> {
         let output = Command::new(&self.fullstop)
             .args(words)

@@ -3,7 +3,7 @@
 //!
 //! `enclose` makes a cgroup that is thrown away afterwards and enters a new pid
 //! namespace; `init` is process 1 of that namespace and reaps; `measure` or `soak` does
-//! the work. `weigh`, `hunt`, `crowd`, `lost`, `capture` and `keys` are single errands of
+//! the work. `weigh`, `hunt`, `crowd`, `lost`, `capture` and `keys` are single jobs of
 //! `measure`, each inside one more pid namespace, since they leave processes behind on
 //! purpose.
 #![forbid(unsafe_code)]
@@ -52,13 +52,13 @@ fn main() -> ExitCode {
         ["measure", plan, results] => {
             measure(Path::new(plan), Path::new(results)).map(|()| ExitCode::SUCCESS)
         }
-        ["soak", errand] => soak::play(Path::new(errand)).map(|()| ExitCode::SUCCESS),
-        ["weigh", errand] => weigh::weigh(Path::new(errand)).map(|()| ExitCode::SUCCESS),
-        ["hunt", errand] => hunt::hunt(Path::new(errand)).map(|()| ExitCode::SUCCESS),
-        ["crowd", errand] => crowd::crowd(Path::new(errand)).map(|()| ExitCode::SUCCESS),
-        ["lost", errand] => lost::lost(Path::new(errand)).map(|()| ExitCode::SUCCESS),
-        ["capture", errand] => capture::capture(Path::new(errand)).map(|()| ExitCode::SUCCESS),
-        ["keys", errand] => keys::keys(Path::new(errand)).map(|()| ExitCode::SUCCESS),
+        ["soak", job] => soak::play(Path::new(job)).map(|()| ExitCode::SUCCESS),
+        ["weigh", job] => weigh::weigh(Path::new(job)).map(|()| ExitCode::SUCCESS),
+        ["hunt", job] => hunt::hunt(Path::new(job)).map(|()| ExitCode::SUCCESS),
+        ["crowd", job] => crowd::crowd(Path::new(job)).map(|()| ExitCode::SUCCESS),
+        ["lost", job] => lost::lost(Path::new(job)).map(|()| ExitCode::SUCCESS),
+        ["capture", job] => capture::capture(Path::new(job)).map(|()| ExitCode::SUCCESS),
+        ["keys", job] => keys::keys(Path::new(job)).map(|()| ExitCode::SUCCESS),
         [lost::RAW_READ] => lost::raw_read().map(|()| ExitCode::SUCCESS),
         _ => Err("this program is started by `cargo xtask bench` and `cargo xtask soak`".into()),
     };

@@ -3,7 +3,7 @@
 use fullstop_bench::plan::{Contender, Plan};
 use fullstop_bench::results::{Failure, Memory, Results};
 
-use crate::weigh::{Errand, Weight};
+use crate::weigh::{Job, Weight};
 use crate::{Outcome, enclose};
 
 const RUNS: usize = 100;
@@ -32,7 +32,7 @@ pub fn measure(plan: &Plan, found: &mut Results) {
 }
 
 fn one(plan: &Plan, contender: &Contender, runs: usize) -> Outcome<Weight> {
-    let errand = Errand {
+    let job = Job {
         prefix: contender.prefix_at_once.clone(),
         stop: None,
         env: contender.env.clone(),
@@ -41,5 +41,5 @@ fn one(plan: &Plan, contender: &Contender, runs: usize) -> Outcome<Weight> {
         runs,
         answer: plan.scratch.join("weight.json"),
     };
-    enclose::send("weigh", &errand, &errand.answer, &plan.scratch)
+    enclose::send("weigh", &job, &job.answer, &plan.scratch)
 }

@@ -27,14 +27,14 @@ pub fn measure(plan: &Plan, cgroup: Option<&Path>, found: &mut Results) {
     floods(plan, &size, cgroup, found);
 
     step(&format!("{} keys", size.keys));
-    let errand = keys::Errand {
+    let job = keys::Job {
         fullstop: plan.fullstop.clone(),
         tmux: plan.tmux.clone(),
         dir: plan.state.join("keys"),
         rounds: size.keys,
         answer: plan.scratch.join("keys-answer.json"),
     };
-    match enclose::send::<keys::Answer>("keys", &errand, &errand.answer, &plan.scratch) {
+    match enclose::send::<keys::Answer>("keys", &job, &job.answer, &plan.scratch) {
         Ok(answer) => {
             found.output.keys = answer.keys;
             found.failures.extend(answer.failures);
@@ -123,7 +123,7 @@ fn flood(
     if let Some(cgroup) = &cgroup {
         std::fs::create_dir(cgroup)?;
     }
-    let errand = capture::Errand {
+    let job = capture::Job {
         before: capturer.before.clone(),
         script: capturer.script.clone(),
         flood: plan.bits.flood.clone(),
@@ -133,11 +133,11 @@ fn flood(
         cgroup,
         answer: plan.scratch.join("capture-answer.json"),
     };
-    let answer = enclose::send("capture", &errand, &errand.answer, &plan.scratch);
-    if let Some(cgroup) = &errand.cgroup {
+    let answer = enclose::send("capture", &job, &job.answer, &plan.scratch);
+    if let Some(cgroup) = &job.cgroup {
         cgroup::remove(cgroup);
     }
-    std::fs::remove_dir_all(&errand.dir)?;
+    std::fs::remove_dir_all(&job.dir)?;
     // What is gone need not be written; what else there is shall not be written while
     // the next one is timed.
     rustix::fs::syncfs(std::fs::File::open(&plan.state)?)?;
@@ -147,7 +147,7 @@ fn flood(
 fn weigh(plan: &Plan, start: &[&str], runs: usize) -> Outcome<Weight> {
     let fullstop = plan.fullstop.display().to_string();
     let words = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let errand = weigh::Errand {
+    let job = weigh::Job {
         prefix: [words(&[&fullstop, "start"]), words(start), words(&["--"])].concat(),
         stop: Some(words(&[&fullstop, "kill", "--all"])),
         env: vec![("FULLSTOP_DIR".to_owned(), plan.state.join("weighed").display().to_string())],
@@ -156,7 +156,7 @@ fn weigh(plan: &Plan, start: &[&str], runs: usize) -> Outcome<Weight> {
         runs,
         answer: plan.scratch.join("weight.json"),
     };
-    enclose::send("weigh", &errand, &errand.answer, &plan.scratch)
+    enclose::send("weigh", &job, &job.answer, &plan.scratch)
 }
 
 fn failure(contender: &str, part: &str, why: &dyn std::error::Error) -> Failure {

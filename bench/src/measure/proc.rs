@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-pub struct Seen {
+pub struct ListedProcess {
     pub pid: u32,
     /// None for a process that is gone already or that we may not look into.
     pub exe: Option<PathBuf>,
@@ -14,7 +14,7 @@ pub struct Seen {
 
 /// Every living process but process 1 and ourselves. A zombie is not alive,
 /// unless it still has threads.
-pub fn living() -> Vec<Seen> {
+pub fn living() -> Vec<ListedProcess> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -23,11 +23,11 @@ pub fn living() -> Vec<Seen> {
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|&pid| pid > 1 && pid != std::process::id())
         .filter(|&pid| alive(pid))
-        .map(|pid| Seen { pid, exe: fs::read_link(format!("/proc/{pid}/exe")).ok() })
+        .map(|pid| ListedProcess { pid, exe: fs::read_link(format!("/proc/{pid}/exe")).ok() })
         .collect()
 }
 
-pub fn living_of(exe: &Path) -> Vec<Seen> {
+pub fn living_of(exe: &Path) -> Vec<ListedProcess> {
     let mut seen = living();
     seen.retain(|process| process.exe.as_deref() == Some(exe));
     seen
@@ -92,15 +92,15 @@ pub fn pss_kib(pid: u32) -> Option<u64> {
 }
 
 /// Kills a process of our own namespace that the bench has started.
-pub fn kill(seen: &Seen) {
-    let Some(pid) = i32::try_from(seen.pid).ok().and_then(Pid::from_raw) else {
+pub fn kill(process: &ListedProcess) {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else {
         return;
     };
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
         return;
     };
     // The number may have changed hands before the pidfd was opened.
-    if fs::read_link(format!("/proc/{}/exe", seen.pid)).ok() == seen.exe {
+    if fs::read_link(format!("/proc/{}/exe", process.pid)).ok() == process.exe {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
     }
 }

@@ -32,16 +32,16 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
     found.records.filesystem = disk::filesystem(&plan.state).unwrap_or_default();
     cost(plan, &size, found)?;
 
-    let errand = crowd::Errand {
+    let job = crowd::Job {
         client: Client { fullstop: plan.fullstop.clone(), state: plan.state.join("crowd") },
         runs: size.live,
         rounds: size.ps_rounds,
         answer: plan.scratch.join("crowd-answer.json"),
     };
     step(&format!("{} live runs", size.live));
-    found.records.crowd = send("crowd", &errand, &errand.answer, plan, found);
+    found.records.crowd = send("crowd", &job, &job.answer, plan, found);
 
-    let errand = lost::Errand {
+    let job = lost::Job {
         fullstop: plan.fullstop.clone(),
         tree: plan.bits.tree.clone(),
         fifo: plan.scratch.join("sleepers"),
@@ -51,7 +51,7 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
         answer: plan.scratch.join("lost-answer.json"),
     };
     step(&format!("a sweep over {} processes", size.processes));
-    found.records.sweep = send("lost", &errand, &errand.answer, plan, found);
+    found.records.sweep = send("lost", &job, &job.answer, plan, found);
     Ok(())
 }
 
@@ -106,16 +106,16 @@ fn at(contender: &Contender, state: &Path) -> Contender {
     Contender { env, ..contender.clone() }
 }
 
-/// One errand in a pid namespace of its own; what goes wrong with it is written
+/// One job in a pid namespace of its own; what goes wrong with it is written
 /// down and keeps no other from being measured.
 fn send<T: DeserializeOwned>(
     name: &str,
-    errand: &impl Serialize,
+    job: &impl Serialize,
     answer: &Path,
     plan: &Plan,
     found: &mut Results,
 ) -> Option<T> {
-    enclose::send(name, errand, answer, &plan.scratch)
+    enclose::send(name, job, answer, &plan.scratch)
         .map_err(|error| {
             let (contender, part) = ("fullstop".to_owned(), format!("records, {name}"));
             found.failures.push(Failure { contender, part, why: error.to_string() });

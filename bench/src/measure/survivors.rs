@@ -10,7 +10,7 @@ use fullstop_bench::results::{Failure, Results, Survivors};
 
 use crate::Outcome;
 use crate::enclose::in_namespace;
-use crate::hunt::{Catch, Errand};
+use crate::hunt::{Catch, Job};
 
 /// What agents and their tools really do: members of the zoo.
 const ANIMALS: [&str; 8] = [
@@ -79,15 +79,15 @@ pub fn measure(plan: &Plan, found: &mut Results) -> Outcome<()> {
 
 fn one(plan: &Plan, zoo: &Path, contender: &Contender, animal: &str) -> Outcome<Catch> {
     let dir = fresh_dir(&plan.scratch)?;
-    let errand = Errand {
+    let job = Job {
         prefix: contender.prefix.clone(),
         env: contender.env.clone(),
         zoo: zoo.to_owned(),
         animal: animal.to_owned(),
         dir: dir.clone(),
     };
-    let file = dir.join("errand.json");
-    std::fs::write(&file, serde_json::to_vec(&errand)?)?;
+    let file = dir.join("job.json");
+    std::fs::write(&file, serde_json::to_vec(&job)?)?;
     let output = in_namespace(&["init"], &["hunt", &file.display().to_string()]).output()?;
     let _ = std::fs::remove_dir_all(&dir);
     if !output.status.success() {

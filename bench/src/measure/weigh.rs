@@ -1,4 +1,4 @@
-//! One errand in a pid namespace of its own: start many idle runs, weigh what
+//! One job in a pid namespace of its own: start many idle runs, weigh what
 //! is not the command, stop them.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SETTLE: Duration = Duration::from_millis(500);
 
 #[derive(Serialize, Deserialize)]
-pub struct Errand {
+pub struct Job {
     pub prefix: Vec<String>,
     /// The words that end runs whose prefix does not stay with them. Without, the
     /// prefix is told to stop.
@@ -35,37 +35,37 @@ pub struct Weight {
     pub pss_kib_per_run: f64,
 }
 
-pub fn weigh(errand: &Path) -> Outcome<()> {
-    let errand: Errand = serde_json::from_slice(&std::fs::read(errand)?)?;
-    let mut fifo = Fifo::make(&errand.fifo)?;
-    let idle = [errand.tree.display().to_string(), fifo.path().to_owned(), "1".to_owned()];
-    let words = [errand.prefix.as_slice(), &idle].concat();
+pub fn weigh(job: &Path) -> Outcome<()> {
+    let job: Job = serde_json::from_slice(&std::fs::read(job)?)?;
+    let mut fifo = Fifo::make(&job.fifo)?;
+    let idle = [job.tree.display().to_string(), fifo.path().to_owned(), "1".to_owned()];
+    let words = [job.prefix.as_slice(), &idle].concat();
     let mut runs = Vec::new();
-    for _ in 0..errand.runs {
-        let mut command = command(&words, &errand.env)?;
-        if errand.stop.is_some() {
+    for _ in 0..job.runs {
+        let mut command = command(&words, &job.env)?;
+        if job.stop.is_some() {
             // It says what it has started, which nobody wants to know here.
             command.stdout(Stdio::null());
         }
         runs.push(Watched::start(command)?);
     }
-    for _ in 0..errand.runs {
+    for _ in 0..job.runs {
         fifo.read_line(PATIENCE)?;
     }
     std::thread::sleep(SETTLE);
     let mut total = 0;
     let mut processes = 0;
     for seen in proc::living() {
-        if seen.exe.as_deref() != Some(&errand.tree) {
+        if seen.exe.as_deref() != Some(&job.tree) {
             total += proc::pss_kib(seen.pid).ok_or("smaps_rollup cannot be read")?;
             processes += 1;
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
-    let weight = Weight { processes, pss_kib_per_run: total as f64 / errand.runs as f64 };
-    std::fs::write(&errand.answer, serde_json::to_vec(&weight)?)?;
-    match &errand.stop {
-        Some(words) => stop_by(words, &errand.env),
+    let weight = Weight { processes, pss_kib_per_run: total as f64 / job.runs as f64 };
+    std::fs::write(&job.answer, serde_json::to_vec(&weight)?)?;
+    match &job.stop {
+        Some(words) => stop_by(words, &job.env),
         None => stop_in_order(runs),
     }
 }

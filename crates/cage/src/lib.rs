@@ -6,7 +6,7 @@
 //! crate with `unsafe` code.
 
 use fullstop_core::cage::{CageKind, Member};
-use fullstop_core::machine::Whom;
+use fullstop_core::machine::Recipients;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Proof};
 use std::ffi::{CString, OsString};
@@ -25,13 +25,13 @@ pub trait Cage {
     fn kind(&self) -> CageKind;
 
     /// Starts the leader inside the cage. It has not become the command when this
-    /// returns: [`Look::birth`] tells.
+    /// returns: [`Observation::birth`] tells.
     fn spawn(&mut self, command: Command) -> Result<(), SpawnError>;
 
     /// Sends one signal to each of those meant, as they are at this instant.
     /// Whoever is stopped is continued, or it would never hear it. Of more than can be
     /// met within that time, only those who were met.
-    fn signal(&mut self, signal: Signal, whom: Whom, within: Duration) -> Round;
+    fn signal(&mut self, signal: Signal, whom: Recipients, within: Duration) -> Round;
 
     /// Passes a signal on to the leader, as it is.
     fn forward(&mut self, signal: Signal);
@@ -55,9 +55,9 @@ pub trait Cage {
     fn cpu_time(&mut self) -> Duration;
 
     /// What has happened since the last look, and the proof once nobody is left.
-    fn look(&mut self) -> Look;
+    fn look(&mut self) -> Observation;
 
-    /// Lets everybody go: nothing is killed, and nothing of ours stays around them.
+    /// Lets all members go: nothing is killed, and nothing of ours stays around them.
     fn release(&mut self) -> Vec<Member>;
 }
 
@@ -72,15 +72,15 @@ pub struct Round {
 
 /// What a look found.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct Observation {
     /// The leader became the command, or failed to.
     pub birth: Option<Result<(), SpawnError>>,
     /// The leader stopped itself, or was stopped.
     pub stopped: Option<Signal>,
     pub continued: bool,
     pub exit: Option<Exit>,
-    /// Since the latest step that asked, so many died whom it had not met that asking is in
-    /// vain.
+    /// Since the latest step that asked, so many processes have died that it had not met that
+    /// asking is in vain.
     pub storms: bool,
     /// The pids of those that were reaped.
     pub died: Vec<i32>,

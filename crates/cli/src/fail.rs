@@ -71,6 +71,6 @@ pub fn at_once<T>(look: impl Future<Output = T>) -> Option<T> {
 pub fn complain(why: impl Display) {
     use std::io::Write as _;
     let why = line(&why.to_string());
-    // Whoever reads our messages may be gone.
+    // The reader of our messages may be gone.
     let _ = writeln!(std::io::stderr(), "fullstop: {why}");
 }

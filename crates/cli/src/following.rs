@@ -57,7 +57,7 @@ async fn closed(fd: BorrowedFd<'_>) {
         if is_closed(fd) {
             return;
         }
-        // Somebody types at the terminal.
+        // A person types at the terminal.
         ready.clear_ready();
     }
 }

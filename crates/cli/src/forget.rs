@@ -36,7 +36,7 @@ pub async fn some(words: &[String], as_json: bool) -> Result<(), Fail> {
 pub async fn all(dry_run: bool, as_json: bool) -> Result<(), Fail> {
     let runs = Runs::open()?;
     let (mut forgotten, mut failed): (Vec<Id>, _) = (Vec::new(), None);
-    for lost in runs.elsewhere().await? {
+    for lost in runs.lost_elsewhere().await? {
         match runs.forget(&lost.id, dry_run).await {
             Ok(None) => {}
             Ok(Some(whereabouts)) => {

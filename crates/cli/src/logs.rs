@@ -16,14 +16,14 @@ use std::time::{Duration, UNIX_EPOCH};
 pub async fn logs(options: &LogsOptions) -> Result<(), Fail> {
     let mut logs = wanted(options).await?;
     logs.open().await?;
-    let mut teller = Teller::new(options.form, logs.streams().len() > 1);
-    let told = if options.follow {
-        until_unread(follow(logs.follow(), &mut teller)).await.unwrap_or(Ok(()))
+    let mut printer = LogPrinter::new(options.form, logs.streams().len() > 1);
+    let printed = if options.follow {
+        until_unread(follow(logs.follow(), &mut printer)).await.unwrap_or(Ok(()))
     } else {
-        tell(logs, &mut teller).await
+        print_all(logs, &mut printer).await
     };
-    match told {
-        // Whoever read it has seen enough.
+    match printed {
+        // The reader of the pipe has seen enough.
         Err(Ended::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(Ended::Write(error)) => Err(error.into()),
         Err(Ended::Read(error)) => Err(error.into()),
@@ -64,27 +64,27 @@ impl From<fullstop::Error> for Ended {
     }
 }
 
-async fn tell(mut logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
+async fn print_all(mut logs: Logs, printer: &mut LogPrinter) -> Result<(), Ended> {
     while let Some(entry) = logs.next().await? {
-        teller.tell(entry)?;
+        printer.print(entry)?;
     }
-    Ok(teller.end()?)
+    Ok(printer.end()?)
 }
 
-async fn follow(mut logs: Logs, teller: &mut Teller) -> Result<(), Ended> {
+async fn follow(mut logs: Logs, printer: &mut LogPrinter) -> Result<(), Ended> {
     let mut looking = Looking::default();
     while let Some(entry) = logs.next().await? {
-        teller.tell(entry)?;
+        printer.print(entry)?;
         if !logs.has_ready() {
-            teller.out.flush()?;
+            printer.out.flush()?;
         }
-        looking.tell("output", logs.why_looking());
+        looking.tell("output", logs.why_polling());
     }
-    Ok(teller.end()?)
+    Ok(printer.end()?)
 }
 
-/// Puts it on stdout, as it was asked for.
-struct Teller {
+/// Prints log entries on stdout, in the form that was asked for.
+struct LogPrinter {
     out: BufWriter<StdoutLock<'static>>,
     form: LogForm,
     /// There is more than one stream to tell apart.
@@ -97,7 +97,7 @@ struct Teller {
 }
 
 #[derive(Serialize)]
-struct Told {
+struct JsonLine {
     at: Timestamp,
     stream: Stream,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,14 +106,14 @@ struct Told {
     cut: Option<u64>,
 }
 
-impl Teller {
-    fn new(form: LogForm, names: bool) -> Teller {
+impl LogPrinter {
+    fn new(form: LogForm, names: bool) -> LogPrinter {
         const BUFFER: usize = 64 * 1024;
         let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
-        Teller { out, form, names, plain: HashMap::new(), begun: None, text: String::new() }
+        LogPrinter { out, form, names, plain: HashMap::new(), begun: None, text: String::new() }
     }
 
-    fn tell(&mut self, entry: LogEntry) -> io::Result<()> {
+    fn print(&mut self, entry: LogEntry) -> io::Result<()> {
         if self.form == LogForm::Json {
             return self.json(entry);
         }
@@ -160,20 +160,20 @@ impl Teller {
         let (at, stream) = (Timestamp::from_unix_ms(entry.at() / 1000), entry.stream());
         match entry {
             LogEntry::Cut { bytes, .. } => {
-                self.value(&Told { at, stream, text: None, cut: Some(bytes) })
+                self.json_line(&JsonLine { at, stream, text: None, cut: Some(bytes) })
             }
             LogEntry::Text { bytes, .. } => {
                 for line in bytes.split_inclusive(|byte| *byte == b'\n') {
                     let text = Some(Text(OsString::from_vec(line.to_vec())));
-                    self.value(&Told { at, stream, text, cut: None })?;
+                    self.json_line(&JsonLine { at, stream, text, cut: None })?;
                 }
                 Ok(())
             }
         }
     }
 
-    fn value(&mut self, told: &Told) -> io::Result<()> {
-        let json = serde_json::to_string(told)?;
+    fn json_line(&mut self, line: &JsonLine) -> io::Result<()> {
+        let json = serde_json::to_string(line)?;
         for letter in json.chars() {
             // JSON lets these through as they are, and some terminals obey them.
             if letter.is_control() {

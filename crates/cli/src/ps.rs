@@ -30,12 +30,12 @@ pub async fn ps(options: &PsOptions) -> Result<(), Fail> {
 }
 
 async fn listed(runs: &Runs, options: &PsOptions) -> Result<Vec<Status>, Fail> {
-    let mut listed = runs.list_swept(options.all).await?;
+    let mut listed = runs.sweep_and_list(options.all).await?;
     if let Some(group) = &options.group {
         let group = runs.group(group)?;
         listed.retain(|run| run.group.as_ref().is_some_and(|name| group.contains(name)));
     }
-    listed.retain(|run| run.labels.contain(&options.labels));
+    listed.retain(|run| run.labels.contains_all(&options.labels));
     Ok(listed)
 }
 

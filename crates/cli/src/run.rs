@@ -23,10 +23,10 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     if options.no_output_timeout.is_some() && !on_terminal() {
         options.log = true;
     }
-    let (report, loudness) = (options.report.take(), options.loudness);
+    let (report, verbosity) = (options.report.take(), options.verbosity);
     let command = command(options);
     let report = report.as_ref().map(open_report).transpose()?;
-    Ok(command.run_here(report, loudness)?)
+    Ok(command.run_here(report, verbosity)?)
 }
 
 fn on_terminal() -> bool {

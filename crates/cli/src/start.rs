@@ -41,7 +41,7 @@ async fn tell_status(run: &Run) {
     }
 }
 
-/// A run whose id cannot be told is a run that nobody can stop: it does not stay.
+/// A run whose id cannot be told cannot be stopped by its caller: it does not stay.
 async fn taken_back(run: &Run, fail: &Fail) -> Fail {
     let (id, why) = (run.id(), &fail.why);
     match run.stop().await {

@@ -6,8 +6,8 @@ use crate::forget::hint;
 use crate::prepare::prepare_for_many;
 use crate::print::{tell, tell_json};
 use fullstop::{
-    Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs, Status,
-    Timestamp, TrackedMember, Unlisted, Update, Usage, ask_all, end_all_with_clock,
+    EndUpdate, Error, GroupReport, Id, Labels, Order, Progress, Report, Run, RunState, Runs,
+    Status, Timestamp, TrackedMember, Unlisted, Usage, ask_all, end_all_with_ticks,
 };
 use fullstop_cli::args::{StopOptions, Which};
 use fullstop_cli::begun::was_begun_before;
@@ -111,7 +111,7 @@ async fn with_labels(runs: &Runs, labels: &Labels) -> Result<(Vec<Run>, bool), F
     let (mut meant, mut unknown) = (Vec::new(), false);
     for run in runs.live().await? {
         if let Ok(record) = run.record().await {
-            meant.extend(record.labels.contain(labels).then_some(run));
+            meant.extend(record.labels.contains_all(labels).then_some(run));
         } else if let Some(damage) = run.status().await.ok().and_then(|status| status.damage) {
             complain(format!("{}: it may have this label: {damage}", run.id()));
             unknown = true;
@@ -207,13 +207,13 @@ async fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<O
     let mut results = Results::of(options);
     let clock = board.draws_every();
     let is_gone = |run: Run| at_once(run.is_gone()).is_some_and(|gone| gone.unwrap_or(false));
-    let tell = |news: Option<(&Id, Update)>| match news {
-        Some((id, Update::Progress(Progress::Now(_)))) => board.latest = Some(id.clone()),
-        Some((id, Update::Progress(progress))) => {
+    let tell = |news: Option<(&Id, EndUpdate)>| match news {
+        Some((id, EndUpdate::Progress(Progress::Now(_)))) => board.latest = Some(id.clone()),
+        Some((id, EndUpdate::Progress(progress))) => {
             board.clear();
             going_around(id, &progress);
         }
-        Some((id, Update::Done(ended))) => {
+        Some((id, EndUpdate::Done(ended))) => {
             board.clear();
             let run = board.runs.remove(id);
             match ended {
@@ -225,7 +225,7 @@ async fn follow(runs: Vec<Run>, order: Order, options: &StopOptions) -> Result<O
         }
         _ => board.draw(),
     };
-    end_all_with_clock(runs, order, clock, tell).await;
+    end_all_with_ticks(runs, order, clock, tell).await;
     Ok(results.finish())
 }
 

@@ -1,6 +1,6 @@
 //! Output, terminals, clocks, stdin and secrets: from options to a command.
 
-use fullstop::{Command, Drain, Fit, Size};
+use fullstop::{Command, Drain, ResizePolicy, Size};
 use fullstop_cli::args::{RunOptions, WindowSize};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub fn apply(mut command: Command, options: &RunOptions) -> Command {
     match options.size {
         None => command.pty(own_size()),
         Some(WindowSize::Follow(fit)) => command.pty(own_size()).fit(fit),
-        Some(WindowSize::Fixed(size)) => command.pty(size).fit(Fit::Fixed),
+        Some(WindowSize::Fixed(size)) => command.pty(size).fit(ResizePolicy::Fixed),
     }
 }
 
@@ -53,5 +53,5 @@ fn own_size() -> Size {
         Some(Size { rows: size.ws_row, cols: size.ws_col }).filter(|size| size.rows > 0)
     };
     let known = of(&std::io::stdout()).or_else(|| of(&std::io::stdin()));
-    known.unwrap_or_default().within_reason()
+    known.unwrap_or_default().clamped()
 }

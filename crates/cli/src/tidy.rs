@@ -7,7 +7,7 @@ use crate::forget::hint;
 use crate::prepare::prepare_for_many;
 use crate::print::{json, lines, print, tell, tell_json, width};
 use crate::stop;
-use fullstop::{Found, Id, Runs, Swept, Unlisted};
+use fullstop::{Id, Runs, SweepFinding, Swept, Unlisted};
 use fullstop_cli::args::{Form, GroupCall, PruneOptions};
 use fullstop_cli::format::table;
 use serde_json::{Value, json as value};
@@ -29,7 +29,7 @@ pub async fn prune(options: &PruneOptions) -> Result<(), Fail> {
     let (older, keep) = (options.older.unwrap_or(Duration::ZERO), options.keep.unwrap_or(0));
     let runs = Runs::open()?;
     // Looked for first: what fails after a removal would keep it from being told.
-    let elsewhere: Vec<Id> = runs.elsewhere().await?.into_iter().map(|lost| lost.id).collect();
+    let elsewhere: Vec<Id> = runs.lost_elsewhere().await?.into_iter().map(|lost| lost.id).collect();
     let pruned = runs.prune(older, keep, options.dry_run).await?;
     if options.json {
         let runs = pruned.runs_left.iter();
@@ -73,7 +73,7 @@ pub async fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
         tell(if text.is_empty() && looked.is_ok() { "nothing to sweep\n" } else { &text });
     }
     let is_elsewhere =
-        |swept: &&Swept| matches!(swept.found, Found::LeftAlone { elsewhere: Some(_), .. });
+        |swept: &&Swept| matches!(swept.found, SweepFinding::LeftAlone { elsewhere: Some(_), .. });
     let elsewhere = swept.iter().filter(is_elsewhere).count();
     if elsewhere > 0 && !as_json {
         complain(hint(elsewhere));
@@ -87,8 +87,8 @@ pub async fn sweep(dry_run: bool, as_json: bool) -> Result<(), Fail> {
 
 /// Whether processes may live that belong here and that nobody has proven dead. What would be
 /// ended by a sweep that is not dry is no finding.
-fn may_live(found: &Found) -> bool {
-    matches!(found, Found::Stuck { .. } | Found::LeftAlone { elsewhere: None, .. })
+fn may_live(found: &SweepFinding) -> bool {
+    matches!(found, SweepFinding::Stuck { .. } | SweepFinding::LeftAlone { elsewhere: None, .. })
 }
 
 /// In the form of the others that a sweep has found.
@@ -103,14 +103,14 @@ fn as_swept(run: &Unlisted) -> Value {
 fn line(swept: &Swept) -> String {
     let name = swept.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let what = match &swept.found {
-        Found::Ended { killed, report } => {
+        SweepFinding::Ended { killed, report } => {
             let proof = report.proof.as_ref().map_or("no proof".to_owned(), ToString::to_string);
             format!("ended: {killed} killed, {proof}")
         }
-        Found::Stuck { report } => format!("stuck: {} still alive", report.survivors.len()),
-        Found::PutAway => "was over, put away".to_owned(),
-        Found::WouldEnd { alive } => format!("would end it: {alive} alive"),
-        Found::LeftAlone { why, .. } => format!("left alone: {why}"),
+        SweepFinding::Stuck { report } => format!("stuck: {} still alive", report.survivors.len()),
+        SweepFinding::PutAway => "was over, put away".to_owned(),
+        SweepFinding::WouldEnd { alive } => format!("would end it: {alive} alive"),
+        SweepFinding::LeftAlone { why, .. } => format!("left alone: {why}"),
     };
     format!("{}{name} {what}\n", swept.id)
 }

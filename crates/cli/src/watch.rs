@@ -91,7 +91,7 @@ pub async fn events(options: &EventsOptions) -> Result<(), Fail> {
     let follow = async {
         loop {
             show(&events.next().await?, options.json)?;
-            looking.tell("events", events.why_looking());
+            looking.tell("events", events.why_polling());
         }
     };
     until_unread(follow).await.unwrap_or(Ok(()))

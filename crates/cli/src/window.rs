@@ -17,7 +17,7 @@ use fullstop::{HostPolicy, Report, Run, RunState, blocking};
 use fullstop_cage::cannot;
 use fullstop_cage::linux::{Origin, watch_parent};
 use fullstop_cli::args::RunOptions;
-use fullstop_keeper::{Ending, Loudness, Sink, name_living, name_unshown, stops_with_parent};
+use fullstop_keeper::{Ending, Sink, Verbosity, name_living, name_unshown, stops_with_parent};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -31,10 +31,10 @@ use tty::is_on_terminal;
 /// down its mask. One that comes earlier ends this process, and so the run.
 #[cold]
 pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
-    let loudness = options.loudness;
+    let verbosity = options.verbosity;
     let keys = options.detach_keys.take().unwrap_or_default();
     if !is_on_terminal() {
-        // Nobody would continue us, and the run would have no host that hears.
+        // No shell would continue us, and the run would have no host that hears.
         ignore_job_stops();
     }
     let host = watched_parent(options.on_host_exit)?;
@@ -53,11 +53,11 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
             if own_report {
                 write_report(&report);
             }
-            tell(&report, loudness);
+            tell(&report, verbosity);
             Ok(Ending::of_report(&report))
         }
         WindowEnd::Detached => {
-            if loudness > Loudness::Quiet {
+            if verbosity > Verbosity::Quiet {
                 say_detached(&run);
             }
             Ok(Ending::Code(0))
@@ -66,7 +66,7 @@ pub fn run(mut options: RunOptions) -> Result<Ending, Fail> {
     }
 }
 
-/// Whoever started us is our host, as `run` without a terminal of its own has it.
+/// Our parent is our host, as for a `run` without a terminal of its own.
 fn watched_parent(policy: Option<HostPolicy>) -> Result<Option<OwnedFd>, Fail> {
     let parent = Origin::get().parent();
     if !stops_with_parent(policy, is_on_terminal(), parent) {
@@ -85,7 +85,7 @@ pub fn let_go(run: &Run, report: &Report) {
 
 pub fn say_detached(run: &Run) {
     use std::io::Write as _;
-    // Whoever reads our messages may be gone. The cursor may stand anywhere.
+    // The reader of our messages may be gone. The cursor may stand anywhere.
     let _ = write!(io::stderr(), "\r\ndetached; fullstop attach {}\r\n", run.id());
 }
 
@@ -98,14 +98,14 @@ fn write_report(report: &Report) {
 }
 
 /// What the guard would have said, had it stood here.
-fn tell(report: &Report, loudness: Loudness) {
-    if loudness == Loudness::Verbose {
+fn tell(report: &Report, verbosity: Verbosity) {
+    if verbosity == Verbosity::Verbose {
         for step in &report.steps {
             let (at, alive, signalled) = (step.at_ms, step.alive, step.signalled);
             complain(format!("{at} ms: {}, {alive} alive, {signalled} signalled", step.step));
         }
     }
-    if let Some(error) = report.error.as_ref().filter(|_| loudness > Loudness::Quiet) {
+    if let Some(error) = report.error.as_ref().filter(|_| verbosity > Verbosity::Quiet) {
         complain(error);
     }
     name_the_living(report);

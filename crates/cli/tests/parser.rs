@@ -1,13 +1,13 @@
 //! What the parser makes of particular lines, and that no line breaks it.
 
-use fullstop::{Fit, HostPolicy, Key, Size, Stdin, Stream};
+use fullstop::{HostPolicy, Key, ResizePolicy, Size, Stdin, Stream};
 use fullstop_cli::args::{
     Call, Form, GroupCall, LogForm, Man, Ready, RunOptions, UsageError, Which, WindowSize,
     parse_from,
 };
 use fullstop_cli::grammar::{Command, FULLSTOP, Opt};
 use fullstop_cli::since::Since;
-use fullstop_keeper::Loudness;
+use fullstop_keeper::Verbosity;
 use lexopt::Parser;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn everything_behind_the_command_is_its_own() {
     for line in ["run -q ls -v --help -- x", "run -q -- ls -v --help -- x"] {
         let options = run(line);
         assert_eq!(options.command, ["ls", "-v", "--help", "--", "x"], "{line}");
-        assert_eq!(options.loudness, Loudness::Quiet);
+        assert_eq!(options.verbosity, Verbosity::Quiet);
     }
     assert_eq!(run("run -- --odd").command, ["--odd"]);
 }
@@ -192,8 +192,8 @@ fn streams_are_what_the_options_say() {
         assert_eq!(run(&format!("run --stdin {word} x")).stdin, Some(stdin), "{word}");
     }
     let table = [
-        ("latest", WindowSize::Follow(Fit::Latest)),
-        ("smallest", WindowSize::Follow(Fit::Smallest)),
+        ("latest", WindowSize::Follow(ResizePolicy::Latest)),
+        ("smallest", WindowSize::Follow(ResizePolicy::Smallest)),
         ("50x120", WindowSize::Fixed(Size { rows: 50, cols: 120 })),
     ];
     for (word, size) in table {

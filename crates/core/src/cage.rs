@@ -1,4 +1,4 @@
-//! What holds a run together, and whom it holds.
+//! What holds a run together, and its members.
 
 use crate::words::kebab_display;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub enum CageKind {
     /// A cgroup of its own, and what a tree cage does besides.
     Cgroup,
-    /// Subreapers, to whom every orphan comes.
+    /// Subreapers, which inherit every orphan.
     Tree,
 }
 

@@ -89,14 +89,14 @@ fn push_letters(text: &mut String, value: u64, count: u32) {
 /// Not an id.
 ///
 /// ```
-/// use fullstop_core::id::{Id, NoId};
+/// use fullstop_core::id::{Id, InvalidId};
 ///
-/// assert_eq!("research".parse::<Id>(), Err(NoId));
+/// assert_eq!("research".parse::<Id>(), Err(InvalidId));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoId;
+pub struct InvalidId;
 
-impl fmt::Display for NoId {
+impl fmt::Display for InvalidId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("not the id of a run")
     }
@@ -104,20 +104,20 @@ impl fmt::Display for NoId {
 
 /// An id names a directory, so that nothing else may pass for one.
 impl TryFrom<String> for Id {
-    type Error = NoId;
+    type Error = InvalidId;
 
-    fn try_from(text: String) -> Result<Id, NoId> {
+    fn try_from(text: String) -> Result<Id, InvalidId> {
         text.parse()
     }
 }
 
 impl FromStr for Id {
-    type Err = NoId;
+    type Err = InvalidId;
 
-    fn from_str(text: &str) -> Result<Id, NoId> {
+    fn from_str(text: &str) -> Result<Id, InvalidId> {
         let length = (TIME_LETTERS + CHANCE_LETTERS) as usize;
         let fine = text.len() == length && text.bytes().all(|letter| LETTERS.contains(&letter));
-        if fine { Ok(Id(text.to_owned())) } else { Err(NoId) }
+        if fine { Ok(Id(text.to_owned())) } else { Err(InvalidId) }
     }
 }
 

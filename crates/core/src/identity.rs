@@ -1,4 +1,4 @@
-//! Who a process is, beyond its pid.
+//! Which process it is, beyond its pid.
 
 use serde::{Deserialize, Serialize};
 

@@ -40,7 +40,7 @@ pub struct Ladder {
     kill: Duration,
 }
 
-/// One soft step: what to do, to whom, and how long to wait for the end before the next step.
+/// One soft step: its action, its target, and how long it waits for the end before the next step.
 ///
 /// ```
 /// use fullstop_core::ladder::{Action, Ladder, Step, Target};
@@ -57,7 +57,7 @@ pub struct Ladder {
 pub struct Step {
     /// What is done.
     pub action: Action,
-    /// To whom.
+    /// Which processes it reaches.
     pub target: Target,
     /// How long the end is waited for before the next step.
     pub patience: Duration,
@@ -84,7 +84,7 @@ pub enum Action {
     Input(String),
 }
 
-/// Whom a soft step reaches. Closing and writing stdin only ever reach the leader.
+/// The processes that a soft step reaches. Closing and writing stdin only ever reach the leader.
 ///
 /// ```
 /// use fullstop_core::ladder::Target;
@@ -102,7 +102,7 @@ pub enum Target {
     Tree,
 }
 
-/// The short ladder for a run whose host is gone: nobody is left to wait for it.
+/// The short ladder for a run whose host is gone, and does not wait for it.
 pub fn host_gone() -> Ladder {
     Ladder {
         soft: vec![Step::signal(Signal::TERM, Target::Tree, Duration::from_millis(500))],
@@ -139,7 +139,7 @@ impl Ladder {
         self.soft.iter().fold(Duration::ZERO, |sum, step| sum.saturating_add(step.patience))
     }
 
-    /// Whether a step closes or writes the leader's stdin, so that somebody must hold it.
+    /// Whether a step closes or writes the leader's stdin, so that the keeper must hold it.
     pub fn needs_stdin(&self) -> bool {
         self.soft.iter().any(|step| !matches!(step.action, Action::Signal(_)))
     }
@@ -176,7 +176,7 @@ impl Ladder {
     /// The ladder for what lives on after the leader: from the first `term`, where there is one,
     /// and without the steps that need a leader's stdin.
     #[must_use]
-    pub fn for_the_rest(&self) -> Ladder {
+    pub fn after_leader(&self) -> Ladder {
         let is_term = |step: &Step| step.action == Action::Signal(Signal::TERM);
         let first = self.soft.iter().position(is_term).unwrap_or(0);
         let signals = self.soft[first..].iter();

@@ -2,7 +2,7 @@
 //!
 //! Everything that can race is decided here, without a clock and without I/O, so
 //! that it can be read as a table and explored by a model checker. Inputs are
-//! facts, effects are orders. Timers are not ordered: whoever drives the machine
+//! facts, effects are orders. Timers are not ordered: the engine that drives the machine
 //! sends a [`Input::Tick`] once [`State::deadline`] has passed.
 
 use crate::clocks::Clocks;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// a harness that signals both the process and its group.
 pub const JOIN_WINDOW: Duration = Duration::from_secs(1);
 
-/// How often a stuck run is tried again. Whoever waits for it has been told.
+/// How often a stuck run is tried again. Its clients have been told that it is stuck.
 pub const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// What was asked for when the run was made.
@@ -86,7 +86,7 @@ pub struct Stop {
     pub reason: Reason,
     pub leader: Leader,
     pub climb: Climb,
-    /// When somebody first asked for it; nobody has, if it began by itself.
+    /// When it was first asked for; nothing, if it began by itself.
     pub asked: Option<Moment>,
     /// When the soft steps are over at the latest, however patient the ladder is.
     pub limit: Option<Moment>,
@@ -147,8 +147,8 @@ pub enum Ask {
     Signal(Signal),
     /// This signal came from the terminal, so the leader has it already.
     Terminal(Signal),
-    /// By somebody who can be answered, for this reason. Given twice it is one, within the
-    /// shorter time; without any time it is the last step.
+    /// A request of a client, which gets an answer, for this reason. Two requests are one stop,
+    /// within the shorter time; without any time it is the last step.
     Order { reason: Reason, within: Option<Duration> },
 }
 
@@ -158,7 +158,7 @@ pub enum Effect {
     Spawn,
     Signal {
         signal: Signal,
-        whom: Whom,
+        whom: Recipients,
     },
     /// A step whose signal the leader has heard already: note it, send nothing.
     Heard(Signal),
@@ -174,11 +174,11 @@ pub enum Effect {
     Report,
 }
 
-/// Who gets a step's signal.
+/// The processes that get a step's signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Whom {
+pub enum Recipients {
     Leader,
-    /// The keeper's direct children: whom a dead wrapper leader left behind.
+    /// The keeper's direct children, which a dead wrapper leader has left behind.
     Children,
     Group,
     Tree,
@@ -227,9 +227,9 @@ impl State {
         matches!(self, State::Ended { .. } | State::Released { .. })
     }
 
-    /// Nobody waits for it, and there is one second in all. A ladder that reads like the one
-    /// for that is climbed as fast.
-    pub fn has_a_second(&self) -> bool {
+    /// It climbs the short ladder, of one second in all. A run's own ladder that has the same steps
+    /// is climbed as fast.
+    pub fn climbs_short_ladder(&self) -> bool {
         match self {
             State::Stopping(Stop { climb: Climb::Soft { ladder, .. }, .. }) => {
                 *ladder == host_gone()
@@ -259,8 +259,8 @@ impl Climb {
     }
 }
 
-/// The table. Whatever is not listed changes nothing: a late fact about a run
-/// that is over, a tick before its time, a signal nobody is there to hear.
+/// The table. What is not listed changes nothing: a late fact about a run that is over, a tick
+/// before its time, a signal for a leader that is not there.
 #[allow(clippy::match_same_arms)] // Each row stands for itself.
 pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, Vec<Effect>) {
     match (state, input) {
@@ -279,9 +279,9 @@ pub fn decide(plan: &Plan, state: State, input: Input, now: Moment) -> (State, V
         }
         (state, Input::HostGone) => host_is_gone(state, now),
 
-        // A storm saves nothing, and the second is needed to kill it. Whoever asked for a stop
-        // has chosen its patience.
-        (state, Input::Storm) if state.has_a_second() => patience_is_over(plan, state, now),
+        // A storm saves nothing, and the second of the short ladder is needed to kill it. A stop by
+        // a longer ladder keeps the patience that was asked for.
+        (state, Input::Storm) if state.climbs_short_ladder() => patience_is_over(plan, state, now),
 
         (State::Starting { born: false, clocks }, Input::CageReady) => {
             (State::Starting { born: true, clocks }, vec![Effect::Spawn])
@@ -349,7 +349,7 @@ fn leader_exited(
     }
     match (state, plan.on_exit) {
         (State::Starting { .. } | State::Running { .. }, OnExit::Stop) => {
-            begin(Cause::unasked(Reason::Exited), plan.ladder.for_the_rest(), leader, now)
+            begin(Cause::unasked(Reason::Exited), plan.ladder.after_leader(), leader, now)
         }
         // A leader that was stopped when it was killed does not hold up the clocks of the rest.
         (State::Starting { clocks, .. } | State::Running { clocks, .. }, OnExit::Wait) => {
@@ -374,9 +374,9 @@ fn asked_leader_exited(stop: Stop, now: Moment) -> (State, Vec<Effect>) {
         Some(&Step { action: Action::Signal(signal), target: Target::Leader, .. })
             if signal != Signal::KILL =>
         {
-            (State::Stopping(stop), vec![Effect::Signal { signal, whom: Whom::Children }])
+            (State::Stopping(stop), vec![Effect::Signal { signal, whom: Recipients::Children }])
         }
-        // Its stdin was all that was asked for; nobody else has heard a word yet.
+        // The step was for the leader's stdin alone; no other process was asked yet.
         Some(Step { action: Action::CloseStdin | Action::Input(_), .. }) => {
             climb(stop.cause(), ladder.clone(), step + 1, stop.leader, now)
         }
@@ -424,7 +424,7 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
         begin(Cause { reason, asked: Some(now), limit }, ladder, leader, now);
     if heard {
         for effect in &mut effects {
-            if let Effect::Signal { signal: Signal::HUP, whom: Whom::Leader } = effect {
+            if let Effect::Signal { signal: Signal::HUP, whom: Recipients::Leader } = effect {
                 *effect = Effect::Heard(Signal::HUP);
             }
         }
@@ -433,7 +433,8 @@ fn asked(plan: &Plan, state: State, ask: Ask, now: Moment) -> (State, Vec<Effect
 }
 
 fn asked_again(plan: &Plan, mut stop: Stop, ask: Ask, now: Moment) -> (State, Vec<Effect>) {
-    // Whoever gives orders can say kill; a second stop joins the first, and may shorten it.
+    // A client that wants it faster can ask for a kill. A second stop joins the first, and may
+    // shorten it.
     if let Ask::Order { within, .. } = ask {
         return shorten(stop, within, now);
     }
@@ -487,8 +488,8 @@ fn host_is_gone(state: State, now: Moment) -> (State, Vec<Effect>) {
         State::Starting { .. } | State::Running { .. } => {
             begin(Cause::unasked(Reason::HostGone), host_gone(), leader, now)
         }
-        // Nobody waits for the long ladder any more; the reason stays the first. Its death is
-        // seen in more than one way, and only the first starts the clock.
+        // The host is gone that would have waited for the long ladder; the reason stays the first.
+        // Its death is seen in more than one way, and only the first starts the clock.
         State::Stopping(stop) if matches!(&stop.climb, Climb::Soft { ladder, .. } if *ladder != host_gone()) => {
             begin(stop.cause(), host_gone(), leader, now)
         }
@@ -541,7 +542,7 @@ impl Stop {
 
 /// The first step of a stop.
 fn begin(cause: Cause, ladder: Ladder, leader: Leader, now: Moment) -> (State, Vec<Effect>) {
-    // Where there is nobody to be polite to, the cage is closed at once.
+    // Without a leader that could be asked, the last step is taken at once.
     let step = if leader == Leader::Unborn { ladder.soft().len() } else { 0 };
     climb(cause, ladder, step, leader, now)
 }
@@ -574,16 +575,16 @@ fn last_step(plan: &Plan, cause: Cause, leader: Leader, now: Moment) -> (State, 
     climb(cause, plan.ladder.clone(), end, leader, now)
 }
 
-/// What a step orders. Nothing, if it speaks to a leader who is gone.
+/// What a step orders. Nothing, if it is for a leader that is gone.
 fn order(step: &Step, leader: Leader) -> Option<Effect> {
     let gone = matches!(leader, Leader::Gone(_));
     match &step.action {
         Action::Signal(signal) => {
             let whom = match step.target {
-                Target::Leader if gone => Whom::Children,
-                Target::Leader => Whom::Leader,
-                Target::Group => Whom::Group,
-                Target::Tree => Whom::Tree,
+                Target::Leader if gone => Recipients::Children,
+                Target::Leader => Recipients::Leader,
+                Target::Group => Recipients::Group,
+                Target::Tree => Recipients::Tree,
             };
             Some(Effect::Signal { signal: *signal, whom })
         }

@@ -147,8 +147,8 @@ impl<'a> Data<'a> {
         self.agents.iter().find(|agent| wanted(agent))
     }
 
-    /// Who a command line starts. Each launcher takes at least its own name off the line, so this
-    /// comes to an end.
+    /// The agent that a command line starts. Each launcher takes at least its name off the line,
+    /// so this comes to an end.
     fn program(&self, argv: &[&OsStr]) -> Option<&Agent<'a>> {
         let (first, rest) = argv.split_first()?;
         let name = base_name(first)?;
@@ -159,7 +159,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// Who a launcher starts with these arguments.
+    /// The agent that a launcher starts with these arguments.
     fn launched(&self, launcher: &Launcher, args: &[&OsStr]) -> Option<&Agent<'a>> {
         let mut args = args;
         for word in &launcher.subcommand {

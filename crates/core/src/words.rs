@@ -56,7 +56,7 @@ pub enum Exit {
     Code(i32),
     /// It died of this signal.
     Signal(Signal),
-    /// The kernel that could have told is too old, and who waited is dead.
+    /// The process that waited for it is dead, and the kernel is too old to tell another.
     Unknown,
 }
 
@@ -73,9 +73,9 @@ pub enum Exit {
 pub enum Reason {
     /// The leader exited by itself.
     Exited,
-    /// Somebody asked for a stop.
+    /// A stop was asked for.
     Stopped,
-    /// Somebody asked for the last step at once.
+    /// The last step was asked for, at once.
     Killed,
     /// It took longer than it was given.
     OverallTimeout,
@@ -85,7 +85,7 @@ pub enum Reason {
     IdleTimeout,
     /// It was not ready in time.
     StartTimeout,
-    /// Whoever asked for it is gone.
+    /// Its host is gone.
     HostGone,
     /// The group it was in was closed.
     GroupClosed,
@@ -112,9 +112,9 @@ pub enum Proof {
     NoChildren,
     /// The cgroup reads `populated 0`, and there is no living child either.
     CgroupEmpty,
-    /// Only the dead were seen, but `wait` could not say ECHILD: somebody outside
-    /// holds their remains (a tracer), or they were never children of whoever
-    /// looked (a sweep). Weaker, and said as such.
+    /// Only dead processes were seen, but `wait` could not say ECHILD: a tracer outside the run
+    /// holds zombies, or they were never children of the process that looked (a sweep). Weaker,
+    /// and said as such.
     ScanClean,
     /// No process outlives its kernel.
     Rebooted,

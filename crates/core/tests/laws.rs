@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fullstop_core::ladder::Ladder;
 use fullstop_core::machine::{
-    Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom, decide,
+    Ask, Climb, Effect, Input, Leader, Plan, Recipients, Rest, State, Stop, decide,
 };
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason};
@@ -215,7 +215,7 @@ proptest! {
         for turn in live(&plan, &history) {
             let to_leader = |effect: &Effect| {
                 asks_somebody(effect)
-                    && !matches!(effect, Effect::Signal { whom: Whom::Children | Whom::Group | Whom::Tree, .. })
+                    && !matches!(effect, Effect::Signal { whom: Recipients::Children | Recipients::Group | Recipients::Tree, .. })
             };
             if turn.effects.iter().any(to_leader) {
                 prop_assert_eq!(turn.after.leader(), Leader::Alive);

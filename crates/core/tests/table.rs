@@ -111,7 +111,7 @@ fn states() -> Vec<(&'static str, State)> {
         ("asking within a time", limited()),
         (
             "asking the rest",
-            stopping(Reason::Exited, gone, soft(ladder().for_the_rest(), 0), false),
+            stopping(Reason::Exited, gone, soft(ladder().after_leader(), 0), false),
         ),
         (
             "asking without a host",

@@ -191,10 +191,10 @@ proptest! {
 
     #[test]
     fn the_ladder_for_the_rest_needs_no_leader(ladder in ladders()) {
-        let rest = ladder.for_the_rest();
+        let rest = ladder.after_leader();
         prop_assert!(!rest.needs_stdin());
         prop_assert_eq!(rest.kill_patience(), ladder.kill_patience());
-        prop_assert_eq!(rest.for_the_rest(), rest);
+        prop_assert_eq!(rest.after_leader(), rest);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! Read [`plan`] first.
 
-use fullstop::{AttachOptions, Error, Exit, Key, Result, Run, Runs, Screen, Shown, Size};
+use fullstop::{AttachOptions, Error, Exit, Key, Result, Run, Runs, Screen, Size, WindowEvent};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ async fn plan(runs: &Runs) -> Result<()> {
     let mut screen = Screen::new(SIZE);
     let report = loop {
         match window.next().await? {
-            Shown::Over(report) => break report,
+            WindowEvent::Over(report) => break report,
             shown => screen.show(&shown),
         }
     };

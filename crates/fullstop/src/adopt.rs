@@ -11,18 +11,18 @@ use std::io;
 use std::os::unix::net::UnixStream;
 
 impl Run {
-    /// Ties a run to this program whose own host is gone, or that has none: one that was begun
-    /// in the background by a program that has died since, or one that was restarted. From then
-    /// on the end of this program, or of the run that is returned and of its clones, means for it
-    /// what `policy` says. What its spec says of that holds for its first host.
+    /// Makes this program the host of a run that has no host, or whose host is gone: it was begun
+    /// in the background by a program that has died since, or it was restarted. From then on
+    /// `policy` says what becomes of the run when this program ends, or when the returned `Run` and
+    /// its clones are dropped. The policy in its spec holds for its first host only.
     ///
-    /// The record names this program and its [application](crate::Runs::with_app) at once. It is
-    /// refused with the code `has-host` while another host lives, or where it cannot be told
-    /// whether it does, and with `ending` once the run is being stopped. The program that is
-    /// the host already may adopt it again, to give it another policy; what it held of the run
-    /// before means nothing any more.
+    /// The record names this program and its [application](crate::Runs::with_app) at once. An
+    /// adoption is refused with the code `has-host` while another host lives, or where it cannot be
+    /// told whether that lives, and with `ending` once the run is being stopped. A program that is
+    /// the host already may adopt the run again, to give it another policy; the handles that it had
+    /// before then no longer keep the run alive.
     ///
-    /// Dropped before it is done, this leaves the run to whom it belonged before. It is never
+    /// If the future is dropped before it is done, the run keeps the host that it had. No run is
     /// stopped because an adoption was not finished.
     ///
     /// ```

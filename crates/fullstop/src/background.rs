@@ -11,8 +11,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 /// A call that is brought to its end on a thread, for a program without a runtime that must not
 /// wait for it: its descriptor is readable once it is done.
 ///
-/// The thread hears no signals. Dropped, the call goes on, and nobody
-/// hears what came of it.
+/// The thread takes no signals. If this is dropped, the call goes on, and its result is lost.
 ///
 /// ```
 /// use fullstop::blocking::Background;

@@ -225,7 +225,7 @@ pub enum Error {
     /// A window only to look through cannot be typed into.
     #[error("this window on run {id} is only to look through")]
     ViewOnly { id: Id },
-    /// Nobody is behind the window any more, or just now: its keeper has hung up.
+    /// The keeper behind the window has hung up, for good or for now.
     #[error("nobody listens behind this window on run {id}")]
     WindowClosed { id: Id },
 }
@@ -249,8 +249,7 @@ impl Error {
         Error::NotStarted(Failure::with_code(FailureCode::Failed, why))
     }
 
-    /// Whether it was ourselves, or the whole system, who had too little: descriptors or
-    /// memory.
+    /// Whether this process, or the whole system, had too few descriptors or too little memory.
     pub(crate) fn is_shortage(&self) -> bool {
         let source = match self {
             Error::Store(error) => error.os_error(),

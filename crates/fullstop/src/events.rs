@@ -95,16 +95,16 @@ impl Events {
         }
     }
 
-    /// The same as a stream of single events, for those who have a `StreamExt`. It ends behind
-    /// an error, and nowhere else.
+    /// The same as a stream of single events, for use with a `StreamExt`. It ends behind an error,
+    /// and nowhere else.
     pub fn into_stream(self) -> impl Stream<Item = Result<Event>> + Send + Unpin {
         let source = Singly { events: self, ready: VecDeque::new() };
         Streamed::new(source, |source| source.ready.pop_front(), Singly::next)
     }
 
-    /// Why it looks four times a second instead of being woken, if it does.
-    pub fn why_looking(&self) -> Option<String> {
-        self.follower.why_looking()
+    /// Why it polls four times a second instead of being woken, if it does.
+    pub fn why_polling(&self) -> Option<String> {
+        self.follower.why_polling()
     }
 }
 
@@ -141,8 +141,8 @@ struct Looker {
     journal: Tail,
     /// How far the events of each run were read.
     offsets: HashMap<Id, u64>,
-    /// The runs that may have events without a notice: those that were unfinished when they
-    /// were last read, and those that a notice has named since.
+    /// The runs that may have events without a notice: they were unfinished when they were last
+    /// read, or a notice has named them since.
     unfinished: BTreeSet<Id>,
     /// Nothing, before the first look.
     rounds: Option<Rounds>,

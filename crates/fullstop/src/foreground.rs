@@ -13,7 +13,7 @@ use fullstop_protocol::{Report, RequestKind, StopReason};
 /// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
 /// use fullstop::{Signal, StopCause};
 ///
-/// // Somebody has sent us an INT, and means the run.
+/// // This program has got an INT that is meant for the run.
 /// let report = run.stop_because(StopCause::Signal(Signal::INT)).await?;
 /// # Ok(())
 /// # }

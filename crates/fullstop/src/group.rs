@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::files::GroupFiles;
 use crate::helpers::{help, help_with};
-use crate::orders::{Teller, carry_out_telling};
+use crate::orders::{ProgressSender, carry_out_telling};
 use crate::run::Run;
 use crate::runs::Runs;
 use crate::stop::{self, Progress};
@@ -163,14 +163,14 @@ impl Group {
         mut tell: impl FnMut(&Id, Progress),
     ) -> Result<GroupReport> {
         let group = self.clone();
-        let order = |teller| async move { group.carry_out(reason, teller).await };
+        let order = |sender| async move { group.carry_out(reason, sender).await };
         carry_out_telling(order, |(id, progress): (Id, Progress)| tell(&id, progress)).await
     }
 
     async fn carry_out(
         self,
         reason: StopReason,
-        teller: Teller<(Id, Progress)>,
+        sender: ProgressSender<(Id, Progress)>,
     ) -> Result<GroupReport> {
         let mut whole = GroupReport { group: self.name.to_string(), ..GroupReport::default() };
         let mut failed = None;
@@ -181,7 +181,7 @@ impl Group {
                 Err(why) => failed = Some(format!("cannot close group {}: {why}", self.name)),
             }
         }
-        self.stop_all(&mut whole, reason, &teller).await?;
+        self.stop_all(&mut whole, reason, &sender).await?;
         whole.errors.extend(failed);
         Ok(whole)
     }
@@ -191,15 +191,14 @@ impl Group {
         help_with(self.files(), GroupFiles::open).await
     }
 
-    /// Whoever registered before the close is found by listing; one that registers
-    /// while we stop the others sees the close, and leaves by itself. So it is
-    /// listed until nobody is left who could be stopped. What is known by then is told,
-    /// whatever goes wrong afterwards.
+    /// A run that registered before the close is found by listing. A run that registers while the
+    /// others are stopped sees the close, and leaves by itself. So the group is listed until no run
+    /// is left that could be stopped. What is known by then is told, whatever goes wrong later.
     async fn stop_all(
         &self,
         whole: &mut GroupReport,
         reason: StopReason,
-        teller: &Teller<(Id, Progress)>,
+        sender: &ProgressSender<(Id, Progress)>,
     ) -> Result<()> {
         loop {
             let known = |run: &Run| {
@@ -218,7 +217,7 @@ impl Group {
             if members.is_empty() {
                 return Ok(());
             }
-            stop_members(members, whole, reason, teller).await;
+            stop_members(members, whole, reason, sender).await;
             if !whole.closed || !whole.errors.is_empty() {
                 return Ok(());
             }
@@ -231,15 +230,15 @@ async fn stop_members(
     members: Vec<Run>,
     whole: &mut GroupReport,
     reason: StopReason,
-    teller: &Teller<(Id, Progress)>,
+    sender: &ProgressSender<(Id, Progress)>,
 ) {
     let mut stops = JoinSet::new();
     let mut unproven: BTreeSet<Id> = members.iter().map(|run| run.id().clone()).collect();
     for run in members {
-        let teller = teller.clone();
+        let sender = sender.clone();
         stops.spawn(async move {
             let id = run.id().clone();
-            let tell = |progress| teller.tell((id.clone(), progress));
+            let tell = |progress| sender.send((id.clone(), progress));
             let request = RequestKind::Stop { reason, signal: None, within: None };
             let stopped = match stop::order(&run, &request, tell).await {
                 // It saw the close, and left no trace.

@@ -1,8 +1,8 @@
-//! A few threads that read files for those who must not wait: nothing in this library blocks
-//! in a poll.
+//! A few threads that read files for futures, which must not wait: nothing in this library
+//! blocks in a poll.
 //!
-//! Who waits by [`crate::blocking::wait`] has a thread to spare, its own: there the work is
-//! done in place, and no thread is made.
+//! A caller of [`crate::blocking::wait`] waits on a thread of its own: there the work is done in
+//! place, and no thread is made.
 
 use crate::error::{Error, Result};
 use crate::thread;

@@ -60,7 +60,7 @@ fn installed(path: &OsStr) -> Option<PathBuf> {
 
 /// A process of the keeper executable that waits to be told what to run.
 ///
-/// It exits as soon as the guard that it forks is on its own. One that is told nothing is
+/// It exits as soon as the guard that it forks is on its own. If it was told nothing, it is
 /// killed when this is dropped.
 pub(crate) struct Recruit {
     line: Option<UnixStream>,
@@ -72,8 +72,8 @@ impl Recruit {
     /// Its command line tells the run, and no more; it is as long as a keeper's, which
     /// this process's child will show there.
     ///
-    /// The mask is that of the command: of the thread that asked for it, and not of one that
-    /// works for this library.
+    /// The mask is that of the thread that asked for the command, which inherits it, and not that
+    /// of a thread of this library.
     pub fn spawn(executable: &Path, run: &Tag, mask: &Mask) -> Result<Recruit> {
         let spawned = || -> io::Result<Recruit> {
             let (ours, theirs) = UnixStream::pair()?;
@@ -89,8 +89,8 @@ impl Recruit {
 
     /// Tells it what to run, and on whose behalf. Returns the line to the keeper.
     ///
-    /// A process that does not exit, though it has had the time, is no keeper; one that
-    /// waits for a processor is waited for.
+    /// A process that does not exit, though it has had the processor time, is no keeper. A process
+    /// that waits for a processor is waited for.
     pub async fn hand_over(mut self, start: Start, by: Option<&str>) -> Result<Unanswered> {
         const PATIENCE: Duration = Duration::from_secs(5);
         let deaf = || Error::not_started("what was started is no keeper");

@@ -9,7 +9,7 @@ use crate::status::Status;
 use fullstop_cage::linux::{Presence, identify, presence};
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
-use fullstop_keeper::sweep::{self, Found, Mode, Swept, sweep_one};
+use fullstop_keeper::sweep::{self, Mode, SweepFinding, Swept, sweep_one};
 use fullstop_protocol::{Host, Record, Whereabouts};
 use fullstop_store::world;
 
@@ -58,7 +58,7 @@ pub enum HostedBy {
 pub struct AppRun {
     /// The run. Adopted, it keeps the name of the application.
     pub run: Run,
-    /// How it stands. One that is not `live` has lost its keeper and its guard, and is for
+    /// How it stands. A run that is not `live` has lost its keeper and its guard, and is for
     /// [`Runs::sweep_of`]; any other can be stopped, or [adopted](Run::adopt) if its host is gone.
     pub status: Status,
     /// The process that it belongs to.
@@ -108,11 +108,11 @@ impl Runs {
         Ok(lost.iter().filter_map(|id| self.sweep_if_hosted(id, own.as_ref())).collect())
     }
 
-    /// Only what the record says of the host is believed here. Whether the run is lost, and who
-    /// is in it, is for the sweep to find out.
+    /// Only what the record says of the host is believed here. Whether the run is lost, and which
+    /// processes are in it, is for the sweep to find out.
     fn sweep_if_hosted(&self, id: &Id, own: Option<&Identity>) -> Option<Swept> {
         let left = |name: Option<String>, why: String| {
-            let found = Found::LeftAlone { why, elsewhere: None };
+            let found = SweepFinding::LeftAlone { why, elsewhere: None };
             Some(Swept { id: id.clone(), name, found })
         };
         let record = match self.store().record(id) {
@@ -137,7 +137,7 @@ fn own_identity() -> Option<Identity> {
     identify(rustix::process::getpid().as_raw_pid())
 }
 
-/// Whose it is. Nobody's run is nobody's to judge.
+/// Whose the run is. Of a run without a host that cannot be told.
 fn hosted_by(record: &Record, own: Option<&Identity>) -> HostedBy {
     let Some(host) = &record.host else { return HostedBy::Unknown };
     match world::whereabouts(&record.world) {

@@ -123,8 +123,8 @@ pub struct Input {
 enum State {
     /// The connection, if there is one. It needs no runtime while nothing is asked on it.
     Idle(Option<UnixStream>),
-    /// One request, and whatever it takes to have it obeyed. It is kept here, so that who drops
-    /// a call does not drop the answer.
+    /// One request, until it is obeyed. It is kept here, so that a call that is dropped does not
+    /// drop the answer.
     Busy(Pin<Box<dyn Future<Output = Done> + Send + Sync>>),
 }
 

@@ -1,4 +1,4 @@
-//! Cgroups that nobody needs any more.
+//! Cgroups that no run needs any more.
 
 use crate::error::Result;
 use crate::helpers::help_long;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What the names of a doctor's cgroups begin with, who may have been killed as well.
+/// What the names of a doctor's cgroups begin with. A doctor may have been killed, too.
 const OF_A_DOCTOR: &str = "fullstop-doctor-";
 
 /// A run that ends just now has an empty one for a moment. So it is looked twice.

@@ -69,7 +69,7 @@ mod watch;
 mod watcher;
 mod window;
 
-pub use attach::{AttachOptions, Shown};
+pub use attach::{AttachOptions, WindowEvent};
 pub use command::{Agent, CapturedOutput, Command};
 pub use doctor::{Area, Doctor, Finding, Level, doctor};
 pub use error::{CommandError, Error, Result, SecretNameError};
@@ -77,20 +77,20 @@ pub use events::Events;
 pub use foreground::StopCause;
 pub use fullstop_core::cage::{CageKind, CagePreference, Member, OutputHolder};
 pub use fullstop_core::duration;
-pub use fullstop_core::id::{Id, NoId};
+pub use fullstop_core::id::{Id, InvalidId};
 pub use fullstop_core::identity::Identity;
 pub use fullstop_core::ladder::{Action, Ladder, LadderError, Step, Target};
 pub use fullstop_core::preset;
 pub use fullstop_core::signal::{Signal, SignalError};
 pub use fullstop_core::words::{Exit, Moment, OnExit, Proof, Reason, Stream};
-pub use fullstop_keeper::sweep::{Elsewhere, ForgetError, Found, Swept};
+pub use fullstop_keeper::sweep::{ForgetError, LostElsewhere, SweepFinding, Swept};
 /// Every type of the wire and the disk. Those that this library deals in stand here as well.
 pub use fullstop_protocol as protocol;
 pub use fullstop_protocol::{
     Ancestry, AppNameError, Asker, CapturedStream, Claim, Drain, Event, EventKind, Failure,
-    FailureCode, Fit, Host, HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal,
-    RefusalCode, Report, RunState, SecretFile, Size, Spec, SpecError, Stdin, StepRecord, Text,
-    Timestamp, TrackedMember, Whereabouts, Word, World,
+    FailureCode, Host, HostPolicy, KernelAnswers, LabelError, Labels, Output, Record, Refusal,
+    RefusalCode, Report, ResizePolicy, RunState, SecretFile, Size, Spec, SpecError, Stdin,
+    StepRecord, Text, Timestamp, TrackedMember, Whereabouts, Word, World,
 };
 pub use fullstop_store::{Cursor, Extent, FindError, InvalidCursor, StoreError};
 pub use group::{Group, GroupReport};
@@ -99,7 +99,7 @@ pub use hosts::{AppRun, HostedBy};
 pub use input::Input;
 pub use keys::{InvalidKey, Key};
 pub use logs::{Lines, LogCursor, LogEntry, LogLine, Logs};
-pub use many::{Order, Update, ask_all, end_all, end_all_with_clock};
+pub use many::{EndUpdate, Order, ask_all, end_all, end_all_with_ticks};
 pub use mask::masked;
 pub use ready::Ready;
 pub use run::Run;

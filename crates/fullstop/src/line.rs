@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-/// No answer is this long: whoever says more is no keeper.
+/// No answer of a keeper is this long: a process that says more is no keeper.
 const LONGEST_LINE: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Line {
         let request = request(self.asked, run, kind.clone());
         let mut text = Vec::new();
         if !std::mem::replace(&mut self.is_greeted, true) {
-            add_line(&mut text, &Hello::ours())?;
+            add_line(&mut text, &Hello::of_client())?;
         }
         add_line(&mut text, &request)?;
         self.write(&text).await?;
@@ -121,8 +121,8 @@ impl Line {
     }
 }
 
-/// Says this to a keeper, without waiting for anything: one that is gone, or has not read what it
-/// was told before, does not hear it.
+/// Says this to a keeper, without waiting for anything. A keeper that is gone, or has not read
+/// what it was told before, does not hear it.
 pub(crate) fn say_at_once(stream: impl AsFd, by: Option<&str>, kind: RequestKind) {
     let request = Request { id: 0, generation: None, by: by.map(str::to_owned), kind };
     let mut text = Vec::new();

@@ -195,16 +195,16 @@ impl Logs {
         self.cursor.clone()
     }
 
-    /// Why it looks four times a second instead of being woken, if it does.
-    pub fn why_looking(&self) -> Option<String> {
+    /// Why it polls four times a second instead of being woken, if it does.
+    pub fn why_polling(&self) -> Option<String> {
         let following = self.following.as_ref()?;
         if following.is_untold {
             return Some("nothing tells of changes in its directory".to_owned());
         }
-        following.follower.as_ref().and_then(Follower::why_looking)
+        following.follower.as_ref().and_then(Follower::why_polling)
     }
 
-    /// The same as a stream, for those who have a `StreamExt`. It ends behind an error.
+    /// The same as a stream, for use with a `StreamExt`. It ends behind an error.
     pub fn into_stream(self) -> impl FutureStream<Item = Result<LogEntry>> + Send + Unpin {
         let next = |mut logs: Logs| -> Next<Logs, LogEntry> {
             Box::pin(async move {

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-order-{}", std::process::id()));
 /// # let runs = fullstop::Runs::at(&dir)?;
-/// use fullstop::{Command, Order, Update, blocking, end_all};
+/// use fullstop::{Command, Order, EndUpdate, blocking, end_all};
 ///
 /// for _ in 0..3 {
 ///     blocking::start(Command::new("sleep").arg("60").runs(&runs))?;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 /// let live = blocking::wait(runs.live())?;
 /// let mut ended = 0;
 /// let all = end_all(live, Order::Kill, |id, update| {
-///     if let Update::Done(Ok(report)) = update {
+///     if let EndUpdate::Done(Ok(report)) = update {
 ///         println!("{id}: {}", report.state.word());
 ///         ended += 1;
 ///     }
@@ -58,10 +58,10 @@ impl Order {
     }
 }
 
-/// What is told of one of many.
+/// What [`end_all`] tells of one of its runs.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Update {
+pub enum EndUpdate {
     /// How its stop goes.
     Progress(Progress),
     /// How it ended, or what went wrong.
@@ -73,35 +73,36 @@ pub enum Update {
 ///
 /// The first poll gives all the orders: if the future is dropped then, all of them are carried
 /// out all the same. If it is dropped before, none was given.
-pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Update)) {
-    let tell = |news: Option<(&Id, Update)>| {
+pub async fn end_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, EndUpdate)) {
+    let tell = |news: Option<(&Id, EndUpdate)>| {
         if let Some((id, update)) = news {
             tell(id, update);
         }
     };
-    end_all_with_clock(runs, order, None, tell).await;
+    end_all_with_ticks(runs, order, None, tell).await;
 }
 
-/// As [`end_all`], for one who draws a clock meanwhile: it is told nothing whenever
-/// nothing has happened for so long.
-pub async fn end_all_with_clock(
+/// As [`end_all`], for a caller that draws a clock meanwhile: `tell` gets `None` whenever
+/// nothing has happened for the time of `idle`.
+pub async fn end_all_with_ticks(
     runs: Vec<Run>,
     order: Order,
     idle: Option<Duration>,
-    mut tell: impl FnMut(Option<(&Id, Update)>),
+    mut tell: impl FnMut(Option<(&Id, EndUpdate)>),
 ) {
-    let (teller, mut told) = mpsc::unbounded_channel();
+    let (sender, mut told) = mpsc::unbounded_channel();
     let end = |run: &Run| {
-        let (teller, run) = (teller.clone(), run.unhosted());
+        let (sender, run) = (sender.clone(), run.unhosted());
         async move {
-            let tell = |progress| drop(teller.send((run.id().clone(), Update::Progress(progress))));
+            let tell =
+                |progress| drop(sender.send((run.id().clone(), EndUpdate::Progress(progress))));
             let ended = stop::order(&run, &order.request(), tell).await;
-            let _ = teller.send((run.id().clone(), Update::Done(ended.map(Box::new))));
+            let _ = sender.send((run.id().clone(), EndUpdate::Done(ended.map(Box::new))));
             Ok(())
         }
     };
     let given: Vec<_> = runs.iter().map(|run| (run.id(), orders::give(end(run)))).collect();
-    drop(teller);
+    drop(sender);
     // It ends when the last of them has dropped its end of the channel.
     loop {
         let next = match idle {
@@ -117,7 +118,7 @@ pub async fn end_all_with_clock(
     for (id, given) in given {
         // A panic of ours is said, and not passed over.
         if let Err(error) = async { given?.await }.await {
-            tell(Some((id, Update::Done(Err(error)))));
+            tell(Some((id, EndUpdate::Done(Err(error)))));
         }
     }
 }
@@ -127,17 +128,17 @@ pub async fn end_all_with_clock(
 /// The first poll asks all of them: if the future is dropped then, all are asked all the same. If
 /// it is dropped before, none is.
 pub async fn ask_all(runs: Vec<Run>, order: Order, mut tell: impl FnMut(&Id, Result<()>)) {
-    let (teller, mut told) = mpsc::unbounded_channel();
+    let (sender, mut told) = mpsc::unbounded_channel();
     let ask = |run: &Run| {
-        let (teller, run) = (teller.clone(), run.unhosted());
+        let (sender, run) = (sender.clone(), run.unhosted());
         async move {
             let asked = stop::accept_living(&run, &order.request()).await;
-            let _ = teller.send((run.id().clone(), asked));
+            let _ = sender.send((run.id().clone(), asked));
             Ok(())
         }
     };
     let given: Vec<_> = runs.iter().map(|run| (run.id(), orders::give(ask(run)))).collect();
-    drop(teller);
+    drop(sender);
     while let Some((id, asked)) = told.recv().await {
         tell(&id, asked);
     }

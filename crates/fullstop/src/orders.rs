@@ -2,9 +2,8 @@
 //!
 //! The future that the caller holds may be dropped, its executor may be busy or shut down, or
 //! be another one than tokio. None of that may take back an order that was given, or leave
-//! half of many orders given. So the first poll hands the order over, and whoever polls on
-//! only waits for the answer: no file, socket or timer of ours is used in a poll of the
-//! caller's.
+//! half of many orders given. So the first poll hands the order over, and later polls only wait
+//! for the answer: no file, socket or timer of ours is used in a poll of the caller's.
 
 use crate::error::{Error, Result};
 use crate::thread;
@@ -151,15 +150,15 @@ pub(crate) async fn carry_out<T: Send + 'static>(
 
 /// As [`carry_out`], of an order that tells how it goes: in the caller's polls.
 pub(crate) async fn carry_out_telling<P, T, O>(
-    order: impl FnOnce(Teller<P>) -> O,
+    order: impl FnOnce(ProgressSender<P>) -> O,
     mut tell: impl FnMut(P),
 ) -> Result<T>
 where
     T: Send + 'static,
     O: Future<Output = Result<T>> + Send + 'static,
 {
-    let (teller, mut told) = mpsc::unbounded_channel();
-    let given = give(order(Teller(teller)))?;
+    let (sender, mut told) = mpsc::unbounded_channel();
+    let given = give(order(ProgressSender(sender)))?;
     // It ends with the order, which holds the other end.
     while let Some(progress) = told.recv().await {
         tell(progress);
@@ -167,18 +166,18 @@ where
     given.await
 }
 
-/// What tells how an order goes. Nobody may listen any more.
-pub(crate) struct Teller<P>(mpsc::UnboundedSender<P>);
+/// Tells how an order goes, to a caller that may have dropped its future by now.
+pub(crate) struct ProgressSender<P>(mpsc::UnboundedSender<P>);
 
-impl<P> Teller<P> {
-    pub fn tell(&self, progress: P) {
+impl<P> ProgressSender<P> {
+    pub fn send(&self, progress: P) {
         let _ = self.0.send(progress);
     }
 }
 
-impl<P> Clone for Teller<P> {
-    fn clone(&self) -> Teller<P> {
-        Teller(self.0.clone())
+impl<P> Clone for ProgressSender<P> {
+    fn clone(&self) -> ProgressSender<P> {
+        ProgressSender(self.0.clone())
     }
 }
 

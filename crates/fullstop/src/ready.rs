@@ -79,7 +79,7 @@ impl Looked {
 }
 
 impl Search {
-    /// Looks in place. At a port nobody looks so.
+    /// Looks in place. A port is not looked at by this.
     fn look_at_files(&mut self) -> Result<Looked> {
         match self {
             Search::Line(lines) => lines.look(),

@@ -6,7 +6,7 @@ use crate::files::RunFiles;
 use crate::helpers::{help_long, help_with};
 use crate::host_line::HostLine;
 use crate::many::Order;
-use crate::orders::{self, Teller};
+use crate::orders::{self, ProgressSender};
 use crate::restart;
 use crate::runs::Runs;
 use crate::status::{Process, Status, Usage};
@@ -27,9 +27,8 @@ use std::time::Duration;
 ///
 /// When the last handle (this, and its clones) of a run that [`crate::Command::spawn`] returned
 /// is dropped, the run is asked to stop by its own ladder, and that is not waited for. It lives
-/// on if `on_host_exit` says so, or after [`Run::stay`]; one that was found or started lives on
-/// anyway. If this program dies, nobody waits for the run any more, and it is ended within about
-/// a second.
+/// on if `on_host_exit` says so, or after [`Run::stay`]; a run that was found or started lives on
+/// anyway. If this program dies, the run is ended by the short ladder, within about a second.
 ///
 /// An order is given, whole, by the first poll of its future, and is carried out on a thread of
 /// the library's own: it does not depend on the caller's executor, and dropping the future does
@@ -88,12 +87,12 @@ impl Run {
         Run { line: Some(line), ..self.clone() }
     }
 
-    /// By which it is found again.
+    /// The id, by which it is found again.
     pub fn id(&self) -> &Id {
         &self.id
     }
 
-    /// Unknown, if its files cannot be read.
+    /// The generation that this handle means. Unknown, if the files of the run cannot be read.
     pub fn generation(&self) -> Option<u32> {
         self.generation
     }
@@ -138,7 +137,7 @@ impl Run {
         help_with(self.files(), RunFiles::usage).await
     }
 
-    /// Who is alive in it, parents before children.
+    /// The processes that are alive in it, parents before children.
     pub async fn processes(&self) -> Result<Vec<Process>> {
         help_with(self.files(), RunFiles::processes).await
     }
@@ -216,8 +215,8 @@ impl Run {
         tell: impl FnMut(Progress) + Send,
     ) -> Result<Report> {
         let run = self.unhosted();
-        let order = |teller: Teller<Progress>| async move {
-            stop::order(&run, &request, |progress| teller.tell(progress)).await
+        let order = |sender: ProgressSender<Progress>| async move {
+            stop::order(&run, &request, |progress| sender.send(progress)).await
         };
         orders::carry_out_telling(order, tell).await
     }
@@ -320,8 +319,8 @@ impl Run {
 
     /// Removes the record of a lost run that belongs to another machine or pid namespace,
     /// and so can neither be ended nor be proven gone from here. No process is signalled.
-    /// Every other run is refused: one that is live, wherever its keeper is; one that can
-    /// be judged from here; one whose cgroup can be seen, and is not empty.
+    /// Every other run is refused: if it is live, wherever its keeper is; if it can be judged from
+    /// here; if its cgroup can be seen, and is not empty.
     pub async fn forget(&self) -> Result<Whereabouts> {
         help_long(self.files(), RunFiles::forget).await
     }

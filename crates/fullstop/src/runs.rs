@@ -9,7 +9,7 @@ use crate::host::default_keeper;
 use crate::run::Run;
 use crate::status::{Status, Usage};
 use fullstop_core::id::Id;
-use fullstop_keeper::sweep::{self, Elsewhere, Swept};
+use fullstop_keeper::sweep::{self, LostElsewhere, Swept};
 use fullstop_protocol::{Event, Host, LONGEST_BY, Whereabouts};
 use fullstop_store::Store;
 use std::ffi::OsString;
@@ -75,10 +75,10 @@ impl Runs {
         self.app.as_deref()
     }
 
-    /// The same runs, for somebody else: every request through them, and through what is found
-    /// or begun with them, says that it comes on behalf of `whom` (a user of a dashboard, an
-    /// agent). Record and report of a run show who asked for its end by it, beside what the
-    /// kernel tells of this process; it is not verified. At most its first 256 bytes are said.
+    /// The same runs, on behalf of `whom`, a user of a dashboard or an agent: every request through
+    /// them, and through what is found or begun with them, says so. Where it asks for the end of a
+    /// run, record and report show `whom` beside what the kernel tells of this process. It is not
+    /// verified. At most its first 256 bytes are said.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-by-{}", std::process::id()));
@@ -120,16 +120,16 @@ impl Runs {
     }
 
     /// How the unfinished ones stand, or all of them, oldest first. Records are read, and
-    /// nothing else: what they use is asked for with [`Runs::usage`], who lives in them with
+    /// nothing else: what they use is asked for with [`Runs::usage`], their processes with
     /// [`Run::processes`]. A record that cannot be read is listed as that, and hides no other.
     pub async fn list(&self, all: bool) -> Result<Vec<Status>> {
         help_with(self.files(), move |files| files.list(all)).await
     }
 
     /// As [`Runs::list`], after a sweep in passing. Each run is looked at once, and again
-    /// only if nobody looks after it.
-    pub async fn list_swept(&self, all: bool) -> Result<Vec<Status>> {
-        help_long(self.files(), move |files| files.list_swept(all)).await
+    /// only if it has neither keeper nor guard.
+    pub async fn sweep_and_list(&self, all: bool) -> Result<Vec<Status>> {
+        help_long(self.files(), move |files| files.sweep_and_list(all)).await
     }
 
     /// The unfinished ones.
@@ -192,12 +192,12 @@ impl Runs {
     /// The lost runs that belong to another machine or pid namespace, usually of a
     /// container that is gone: they cannot be judged from here. [`Run::forget`] removes
     /// their records.
-    pub async fn elsewhere(&self) -> Result<Vec<Elsewhere>> {
-        help_long(self.files(), StateFiles::elsewhere).await
+    pub async fn lost_elsewhere(&self) -> Result<Vec<LostElsewhere>> {
+        help_long(self.files(), StateFiles::lost_elsewhere).await
     }
 
     /// [`Run::forget`], or in a dry run [`Run::is_forgettable`], of a run that
-    /// [`Runs::elsewhere`] has listed. Nothing, if it was removed since: another prune may
+    /// [`Runs::lost_elsewhere`] has listed. Nothing, if it was removed since: another prune may
     /// be under way.
     pub async fn forget(&self, lost: &Id, dry_run: bool) -> Result<Option<Whereabouts>> {
         let lost = lost.clone();

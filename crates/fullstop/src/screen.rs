@@ -1,6 +1,6 @@
 //! What a terminal shows: text, cells, cursor, title.
 
-use crate::attach::{AttachOptions, Shown};
+use crate::attach::{AttachOptions, WindowEvent};
 use crate::error::{Error, Result};
 use crate::run::Run;
 use crate::stop::Silence;
@@ -55,8 +55,8 @@ impl Run {
             let shown = shown.ok_or_else(|| Error::KeeperSilent { id: self.id().clone() })??;
             screen.show(&shown);
             match shown {
-                Shown::Screen(_) => return Ok(screen),
-                Shown::Over(report) => return Err(Error::Ended(report)),
+                WindowEvent::Screen(_) => return Ok(screen),
+                WindowEvent::Over(report) => return Err(Error::Ended(report)),
                 _ => {}
             }
         }
@@ -68,14 +68,14 @@ impl Run {
 /// It knows what most programs use: colours and attributes, wide characters, the other screen of
 /// full-screen programs. There is no history of what was scrolled away: that is in the log.
 ///
-/// What it is shown costs time by what is written: a few bytes can clear the whole of it. On a
-/// large screen, of a run that may be hostile, feed it where that holds up nobody.
+/// A few bytes can cost much time, since they can clear the whole screen. If the screen is large
+/// and the run may be hostile, feed it on a thread of its own.
 ///
 /// ```
-/// use fullstop::{Color, Screen, Shown, Size};
+/// use fullstop::{Color, Screen, WindowEvent, Size};
 ///
 /// let mut screen = Screen::new(Size { rows: 3, cols: 20 });
-/// screen.show(&Shown::Screen(b"\x1b[1;31mred\x1b[0m plain\r\n> ".to_vec()));
+/// screen.show(&WindowEvent::Screen(b"\x1b[1;31mred\x1b[0m plain\r\n> ".to_vec()));
 /// assert_eq!(screen.text(), "red plain\n> ");
 /// assert_eq!((screen.cursor().row, screen.cursor().col), (1, 2));
 /// let cell = screen.cell(0, 0).expect("inside");
@@ -149,15 +149,15 @@ impl Screen {
     }
 
     /// Takes up what a window shows. The end of a run leaves it as it is.
-    pub fn show(&mut self, shown: &Shown) {
+    pub fn show(&mut self, shown: &WindowEvent) {
         match shown {
-            Shown::Resized(size) => self.resize(*size),
-            Shown::Screen(bytes) => {
+            WindowEvent::Resized(size) => self.resize(*size),
+            WindowEvent::Screen(bytes) => {
                 *self = Screen::new(self.size());
                 self.write(bytes);
             }
-            Shown::Bytes(bytes) => self.write(bytes),
-            Shown::Over(_) => {}
+            WindowEvent::Bytes(bytes) => self.write(bytes),
+            WindowEvent::Over(_) => {}
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> Cell<'a> {
 
 fn parts(size: Size) -> (NonZeroU16, NonZeroU16) {
     let part = |length| NonZeroU16::new(length).unwrap_or(NonZeroU16::MIN);
-    let Size { rows, cols } = size.within_reason();
+    let Size { rows, cols } = size.clamped();
     (part(rows), part(cols))
 }
 

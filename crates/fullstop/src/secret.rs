@@ -19,7 +19,8 @@ const MOST: usize = 1 << 20;
 const OPENED: Duration = Duration::from_secs(5);
 /// How long a writer may be silent: it may be asking a person for a password.
 const SILENT: Duration = Duration::from_mins(5);
-/// What names a descriptor of whoever looks, and for anybody else another file.
+/// Paths that mean a descriptor of the process that opens them, and so another file in another
+/// process.
 const OWN_DESCRIPTORS: &[&str] = &["/dev/fd", "/dev/stdin", "/proc/self", "/proc/thread-self"];
 
 /// So begins what fullstop itself sets.
@@ -60,8 +61,8 @@ fn unread(secret: &SecretFile, source: io::Error) -> Error {
     Error::Secret { name, path, source }
 }
 
-/// Into one place: what grows leaves copies behind, and those who keep the run may have
-/// all that we have.
+/// Into one buffer of the full size: a buffer that grows leaves copies behind, and guard and
+/// keeper may see all of this process's memory.
 fn read_all(mut file: &File, opened: Duration) -> io::Result<Vec<u8>> {
     let is_fifo = file.metadata()?.file_type().is_fifo();
     let mut had_writer = !is_fifo;

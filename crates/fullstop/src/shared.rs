@@ -1,5 +1,5 @@
-//! What all who give orders from one process share, so that a thousand of them need no
-//! more than a few descriptors.
+//! What all orders of one process share, so that a thousand of them need no more than a few
+//! descriptors.
 
 use fullstop_cage::linux::room_for_descriptors;
 use std::sync::LazyLock;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::helpers::help;
-use fullstop_cage::linux::{Process as Seen, below, inside};
+use fullstop_cage::linux::{Process as LiveProcess, below, inside};
 use fullstop_core::id::Id;
 use fullstop_core::identity::Identity;
 use fullstop_protocol::{Host, Labels, Record, Report, RunState, Timestamp, Whereabouts, World};
@@ -44,8 +44,8 @@ pub struct Status {
     pub host: Option<Host>,
     /// How often it has been started.
     pub generation: u32,
-    /// starting, running, stopping, stuck, ended, released; `lost` if nobody looks
-    /// after it, `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
+    /// starting, running, stopping, stuck, ended, released; `lost` if keeper and guard are gone,
+    /// `damaged` if its record cannot be read, `newer` if a later fullstop wrote it.
     pub state: String,
     /// Why it ends or has ended.
     pub reason: Option<String>,
@@ -88,9 +88,9 @@ impl MemberPlace {
         MemberPlace { world, cgroup, keeper: record.keeper }
     }
 
-    /// Who is there, by the cgroup or below the keeper. Pids of another namespace say
-    /// nothing here.
-    fn members(&self) -> Vec<Seen> {
+    /// The members, found by the cgroup or below the keeper. Pids of another namespace mean nothing
+    /// here.
+    fn members(&self) -> Vec<LiveProcess> {
         if !world::is_here(&self.world) {
             return Vec::new();
         }
@@ -172,11 +172,11 @@ impl Usage {
         Ok(Usage::of_members(&members(&store.record(id).or_else(by_spec)?)))
     }
 
-    fn of_members(members: &[Seen]) -> Usage {
+    fn of_members(members: &[LiveProcess]) -> Usage {
         Usage {
             processes: members.len(),
             cpu_ms: members.iter().map(|process| millis(process.cpu())).sum(),
-            memory: members.iter().map(Seen::memory).sum(),
+            memory: members.iter().map(LiveProcess::memory).sum(),
         }
     }
 }
@@ -290,20 +290,20 @@ fn damaged(store: &Store, id: &Id, standing: Standing, error: &StoreError) -> St
     }
 }
 
-pub(crate) fn members(record: &Record) -> Vec<Seen> {
+pub(crate) fn members(record: &Record) -> Vec<LiveProcess> {
     MemberPlace::of(record).members()
 }
 
 impl Process {
-    pub(crate) fn of(seen: &Seen) -> Process {
+    pub(crate) fn of(process: &LiveProcess) -> Process {
         Process {
-            pid: seen.pid(),
-            ppid: seen.ppid(),
-            state: seen.state(),
-            age_ms: millis(seen.age()),
-            cpu_ms: millis(seen.cpu()),
-            memory: seen.memory(),
-            command: seen.command(),
+            pid: process.pid(),
+            ppid: process.ppid(),
+            state: process.state(),
+            age_ms: millis(process.age()),
+            cpu_ms: millis(process.cpu()),
+            memory: process.memory(),
+            command: process.command(),
         }
     }
 }

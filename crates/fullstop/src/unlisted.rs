@@ -2,7 +2,7 @@
 //! under them, or what is written down of them is not true.
 //!
 //! They are found by the tag that their keepers and cgroups carry. It can be forged by any
-//! process of the same user. So they are named, and nobody is signalled.
+//! process of the same user. So they are named, and no process is signalled.
 
 use crate::error::{Error, Result};
 use crate::files::StateFiles;
@@ -47,7 +47,7 @@ pub struct Unlisted {
     pub id: Id,
     /// The pid of a process that shows the title of its keeper.
     pub keeper: Option<i32>,
-    /// Its cgroup, if somebody is in it.
+    /// Its cgroup, if a process is in it.
     pub cgroup: Option<PathBuf>,
     /// How many are in the cgroup.
     pub processes: usize,

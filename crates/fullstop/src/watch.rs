@@ -165,8 +165,7 @@ impl Watch {
         }
     }
 
-    /// The same as a stream, for those who have a `StreamExt`. It ends behind an error, and
-    /// nowhere else.
+    /// The same as a stream, for use with a `StreamExt`. It ends behind an error, and nowhere else.
     pub fn into_stream(self) -> impl Stream<Item = Result<Change>> + Send + Unpin {
         let next = |mut watch: Watch| -> Next<Watch, Change> {
             Box::pin(async move {
@@ -183,8 +182,8 @@ impl Watch {
         self.cursor.clone()
     }
 
-    /// Why it looks four times a second instead of being woken, if it does.
-    pub fn why_looking(&self) -> Option<String> {
-        self.follower.why_looking()
+    /// Why it polls four times a second instead of being woken, if it does.
+    pub fn why_polling(&self) -> Option<String> {
+        self.follower.why_polling()
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for changes of runs, for all who follow runs in this process.
+//! Waiting for changes of runs, for all followers in this process.
 //!
 //! One thread waits for the kernel to tell that a journal or a log has grown, and wakes the
 //! followers that it is about. So a thousand followers cost two inotifys and one thread, in
@@ -99,7 +99,7 @@ fn wait(bell: &Bell, waits: &Waits) {
     let _ = poll(&mut fds, patience.as_ref());
 }
 
-/// One who is woken by changes.
+/// A handle that is woken by changes.
 #[derive(Debug)]
 pub(crate) struct Follower {
     watcher: &'static Watcher,
@@ -160,11 +160,11 @@ impl Follower {
     }
 
     /// Why it is looked four times a second: nothing tells of changes.
-    pub fn why_looking(&self) -> Option<String> {
+    pub fn why_polling(&self) -> Option<String> {
         if self.is_without_thread() {
             return Some("no thread can be made to wait for changes".to_owned());
         }
-        self.watcher.lock().sources.why_looking(&self.key)
+        self.watcher.lock().sources.why_polling(&self.key)
     }
 }
 

@@ -4,7 +4,7 @@ mod halves;
 
 pub use halves::{WindowReader, WindowWriter};
 
-use crate::attach::{AttachOptions, Attachment, Shown};
+use crate::attach::{AttachOptions, Attachment, WindowEvent};
 use crate::error::Result;
 use crate::keys::Key;
 use crate::run::Run;
@@ -16,14 +16,14 @@ use fullstop_protocol::Size;
 /// It can be [split](Window::split) into halves for two tasks. Dropped, it is closed.
 ///
 /// ```no_run
-/// use fullstop::{AttachOptions, Runs, Shown, blocking};
+/// use fullstop::{AttachOptions, Runs, WindowEvent, blocking};
 ///
 /// let report = blocking::wait(async {
 ///     let run = Runs::open()?.find("research").await?;
 ///     let mut window = run.attach(AttachOptions::default()).await?;
 ///     window.type_bytes(b"exit\r").await?;
 ///     loop {
-///         if let Shown::Over(report) = window.next().await? {
+///         if let WindowEvent::Over(report) = window.next().await? {
 ///             return Ok(report);
 ///         }
 ///     }
@@ -48,11 +48,11 @@ impl Window {
     ///
     /// ```no_run
     /// # async fn example(run: fullstop::Run) -> fullstop::Result<()> {
-    /// use fullstop::{AttachOptions, Key, Shown};
+    /// use fullstop::{AttachOptions, Key, WindowEvent};
     ///
     /// let (mut reader, mut writer) = run.attach(AttachOptions::default()).await?.split();
     /// let typing = tokio::spawn(async move { writer.type_keys(&[Key::enter()]).await });
-    /// while !matches!(reader.next().await?, Shown::Over(_)) {}
+    /// while !matches!(reader.next().await?, WindowEvent::Over(_)) {}
     /// # drop(typing);
     /// # Ok(())
     /// # }
@@ -62,7 +62,7 @@ impl Window {
     }
 
     /// As [`WindowReader::next`].
-    pub async fn next(&mut self) -> Result<Shown> {
+    pub async fn next(&mut self) -> Result<WindowEvent> {
         self.reader.next().await
     }
 

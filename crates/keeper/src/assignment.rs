@@ -23,18 +23,18 @@ pub struct Assignment {
     pub launch: Launch,
     /// Where its report is written, beside its record.
     pub report: Option<Sink>,
-    pub loudness: Loudness,
+    pub verbosity: Verbosity,
 }
 
 /// How much is said on stderr.
 ///
 /// ```
-/// use fullstop_keeper::Loudness;
+/// use fullstop_keeper::Verbosity;
 ///
-/// assert!(Loudness::Quiet < Loudness::Verbose);
+/// assert!(Verbosity::Quiet < Verbosity::Verbose);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd)]
-pub enum Loudness {
+pub enum Verbosity {
     Quiet,
     #[default]
     Normal,

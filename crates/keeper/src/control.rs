@@ -1,7 +1,7 @@
 //! Requests from others: a socket in the run's directory, and the host's own line.
 //!
-//! Nothing here blocks. Whoever does not read what it is told is dropped; an order
-//! that came in whole is obeyed even if its sender is gone.
+//! Nothing here blocks. A client that does not read its answers is dropped; an order that came
+//! in whole is obeyed even if its sender is gone.
 
 use crate::backlog::{Backlog, Gone};
 use crate::engine::timespec;
@@ -23,14 +23,15 @@ const MOST_CLIENTS: usize = 256;
 const MOST_UNSENT: usize = 1 << 20;
 /// No order is this long.
 const LONGEST_LINE: usize = 1 << 16;
-/// Whoever connects asks at once; one who has not asked by then may be sent away.
+/// A client asks as soon as it has connected. After this time without a request its connection
+/// may be closed.
 const TIME_TO_ASK: Duration = Duration::from_secs(1);
 /// So many lines of one client are heard before others have their turn, and what was accepted is
 /// done.
 const MOST_AT_ONCE: usize = 16;
-/// One that has not read for so long what it was told may be sent away as well.
+/// After this time with unread answers a client's connection may be closed as well.
 const TIME_TO_READ: Duration = Duration::from_millis(250);
-/// When nobody can be let in (no descriptor left), there is no use in asking at once.
+/// When no connection can be accepted (no descriptor left), it is not tried again at once.
 const DEAF_FOR: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
@@ -75,9 +76,9 @@ struct AwaitedRoom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
-    /// It is to become the host, once it has said something more.
+    /// It becomes the host with its next request.
     Adopter,
-    /// Whoever the run belongs to.
+    /// The process that the run belongs to.
     Host,
 }
 
@@ -121,7 +122,7 @@ impl Control {
         self.clients.push(Client { awaits_birth: true, ..host });
     }
 
-    /// Who was at the other end of the host's line when that was made.
+    /// The process that was at the other end of the host's line when that was made.
     pub fn host_peer(&self) -> Option<Peer> {
         self.clients.iter().find(|client| client.is_host())?.peer
     }
@@ -188,7 +189,7 @@ impl Control {
         (orders, self.host_has_left())
     }
 
-    /// Forgets who has left; the requests of this turn must have been answered.
+    /// Forgets the clients that have left; the requests of this turn must have been answered.
     pub fn tidy(&mut self) {
         self.clients.iter_mut().for_each(Client::leave);
         self.clients.retain(|client| !client.is_over());
@@ -196,7 +197,7 @@ impl Control {
 
     fn accept(&mut self) {
         loop {
-            // Whoever is not let in waits at the door.
+            // A connection that is not accepted now stays in the socket's queue.
             if self.clients.len() >= MOST_CLIENTS {
                 if !self.is_awaited() {
                     return self.deaf_until = None;
@@ -215,7 +216,7 @@ impl Control {
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return self.deaf_until = None,
-                // Where there is no descriptor left, one who is done makes room.
+                // Where there is no descriptor left, a client that is done makes room.
                 Err(Errno::MFILE) if self.make_room() => {}
                 Err(_) => return self.deaf_until = Some(now() + DEAF_FOR),
             }
@@ -230,9 +231,10 @@ impl Control {
         })
     }
 
-    /// Who is idle has to go, and before one who waits for samples or for room one who does not;
-    /// never one whose request is still to be read or answered. Who waits for room connects and
-    /// asks again: else a command that does not read would keep the door shut for a stop.
+    /// Drops an idle client; first one that waits for nothing, then one that waits for samples or
+    /// for room; never a client whose request is still to be read or answered. A client that waits
+    /// for room connects and asks again: else a command that does not read its input would keep the
+    /// socket full, and a stop out.
     fn make_room(&mut self) -> bool {
         let now = now();
         let mut idle = |waits: bool| {
@@ -274,7 +276,7 @@ impl Control {
         self.clients.iter().any(|client| client.awaited_room.is_some())
     }
 
-    /// Gives those who wait for room their answer, if there is one for so many bytes.
+    /// Answers the clients that wait for room, if there is an answer for their number of bytes.
     pub fn tell_room(&mut self, answer: impl Fn(usize) -> Option<ReplyKind>) {
         for client in &mut self.clients {
             if let Some(AwaitedRoom { id, bytes }) = client.awaited_room
@@ -287,7 +289,7 @@ impl Control {
         }
     }
 
-    /// One who has not read the last sample misses this one.
+    /// A subscriber that has not read the last sample misses this one.
     pub fn tell_subscribers(&mut self, sample: &ReplyKind) {
         for client in self.clients.iter_mut().filter(|client| client.unsent.is_empty()) {
             if let Some(id) = client.subscription {
@@ -339,21 +341,21 @@ impl Control {
         self.clients.get(from).is_some_and(|client| client.role == Role::Adopter)
     }
 
-    /// Whether one that was to become the host has left before it was, and has said nothing
-    /// that is still to be heard.
+    /// Whether the client that was to become the host has left before it did, and none of its
+    /// requests is still to be read.
     pub fn adopter_has_left(&self) -> bool {
         let is_silent = |client: &Client| client.has_left() && !client.unread.contains(&b'\n');
         self.clients.iter().any(|client| client.role == Role::Adopter && is_silent(client))
     }
 
-    /// Nobody is to become the host any more.
+    /// The adopter is a client like any other again.
     pub fn refuse_adopter(&mut self) {
         for client in self.clients.iter_mut().filter(|client| client.role == Role::Adopter) {
             client.role = Role::Client;
         }
     }
 
-    /// Who was to become the host is the host, and no other line tells of its end.
+    /// The adopter is the host now: only the end of its line is the end of the host.
     pub fn make_host(&mut self, from: usize) {
         for (at, client) in self.clients.iter_mut().enumerate() {
             client.role = if at == from { Role::Host } else { Role::Client };
@@ -366,7 +368,7 @@ impl Control {
         self.clients.iter().any(|client| client.is_host() && has_left(client))
     }
 
-    /// Waits a little for those who read: what was said last matters most.
+    /// Waits a little for clients that read: what was said last matters most.
     pub fn drain(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(200);
         let until = now() + PATIENCE;
@@ -384,7 +386,7 @@ impl Control {
     }
 }
 
-/// Only the owner's uid may steer a run, and root, who could anyway.
+/// Only the owner's uid may steer a run, and root, which could anyway.
 fn is_ours(peer: Option<Peer>) -> bool {
     let own = rustix::process::geteuid().as_raw();
     peer.is_some_and(|peer| peer.uid == own || peer.uid == 0)
@@ -454,7 +456,7 @@ impl Client {
         }
     }
 
-    /// One that is leaving goes once it has been told all.
+    /// A client that is leaving goes once it has been told all.
     fn leave(&mut self) {
         self.gone |= self.stage == Stage::Leaving && self.unsent.is_empty();
     }
@@ -521,8 +523,8 @@ impl Client {
     }
 
     fn flush(&mut self) {
-        // One that says no more may hear all the same; one that cannot be told anything any more
-        // may have said something before.
+        // A client that has shut its sending side may still read. A client that cannot be written
+        // to may have sent a request before.
         if self.unsent.send(&self.stream) == Err(Gone) {
             self.read();
             self.gone = true;

@@ -4,9 +4,9 @@
 use crate::feed::Feed;
 use crate::notes::Notes;
 use fullstop_cage::linux::now;
-use fullstop_cage::{Cage, Command, Look, Round, SpawnError, Witness};
+use fullstop_cage::{Cage, Command, Observation, Round, SpawnError, Witness};
 use fullstop_core::clocks::Clocks;
-use fullstop_core::machine::{Effect, Input, Leader, Plan, Rest, State, Whom, decide};
+use fullstop_core::machine::{Effect, Input, Leader, Plan, Recipients, Rest, State, decide};
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, Moment};
 use rustix::time::Timespec;
@@ -96,7 +96,7 @@ impl<C: Cage> Engine<C> {
     }
 
     /// Decides what follows from this, and leaves it to [`Engine::act`]: signalling and
-    /// counting may take half a second, and whoever asked is answered before.
+    /// counting may take half a second, and the client that asked is answered before.
     pub fn hear(&mut self, input: Input) {
         let state =
             replace(&mut self.state, State::Starting { born: false, clocks: Clocks::default() });
@@ -233,7 +233,7 @@ impl<C: Cage> Engine<C> {
         news
     }
 
-    fn see(&mut self) -> Look {
+    fn see(&mut self) -> Observation {
         let mut look = self.cage.look();
         self.unfinished = look.unfinished;
         if let Some(died) = &mut self.died {
@@ -242,14 +242,14 @@ impl<C: Cage> Engine<C> {
         look
     }
 
-    /// Who is there when the leader is gone.
+    /// The members that are there when the leader is gone.
     fn rest(&mut self, news: &mut News) -> Rest {
         // Naming them takes time that a storm does not leave, least of all where
         // everything has to be gone within a second.
-        if self.state.is_killing() || self.state.has_a_second() {
+        if self.state.is_killing() || self.state.climbs_short_ladder() {
             return Rest::Alive;
         }
-        // Behind many dead there may be nobody.
+        // Behind many dead processes there may be no living one.
         let until = now() + LONGEST_CENSUS;
         while self.unfinished && now() < until {
             if let Some(witness) = self.see().proof {
@@ -333,12 +333,12 @@ impl<C: Cage> Engine<C> {
     }
 }
 
-fn word(whom: Whom) -> &'static str {
+fn word(whom: Recipients) -> &'static str {
     match whom {
-        Whom::Leader => "leader",
-        Whom::Children => "children",
-        Whom::Group => "group",
-        Whom::Tree => "tree",
+        Recipients::Leader => "leader",
+        Recipients::Children => "children",
+        Recipients::Group => "group",
+        Recipients::Tree => "tree",
     }
 }
 

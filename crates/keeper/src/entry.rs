@@ -4,8 +4,8 @@
 //! The host executes its own program under the name of a guard, with a socket for stdin. A
 //! program that was executed in any other way pays for one comparison of its name.
 
-use crate::commission;
 use crate::name;
+use crate::start;
 use fullstop_cage::before_main;
 use fullstop_cage::linux::{
     fill_standard_descriptors, has_threads, is_executed_as, is_privileged, is_socket,
@@ -20,7 +20,7 @@ static HAS_RUN: AtomicBool = AtomicBool::new(false);
 
 /// Whether this program, when it is started anew as a keeper, becomes one.
 ///
-/// Whoever starts a run asks this, so that no linker drops the entry.
+/// Each start of a run asks this, so that no linker drops the entry.
 pub fn is_armed() -> bool {
     ENTRY.lies_in_executable() && HAS_RUN.load(Relaxed) && !is_privileged()
 }
@@ -41,8 +41,8 @@ fn become_keeper() {
         return;
     }
     if has_threads() {
-        commission::refuse_with_threads();
+        start::refuse_with_threads();
     }
     fill_standard_descriptors();
-    commission::carry_out();
+    start::carry_out();
 }

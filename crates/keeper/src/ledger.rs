@@ -31,13 +31,13 @@ pub struct Ledger {
     step_ends: Option<Moment>,
     /// What is not appended yet; numbered when it is.
     events: Vec<Event>,
-    /// Whoever wrote before us was cut short.
+    /// The process that wrote the record before us was cut short.
     taken_over: bool,
     /// When the record on disk, older than ours, is to be written next.
     due: Option<Moment>,
     /// Its last record can be written even on a disk that is full by then.
     has_room: bool,
-    /// Those whom only we can find, beyond the leader that the record names.
+    /// The members that only we can find, beyond the leader that the record names.
     members: MemberFile,
     /// What would have to be made anew if it were removed.
     names: restore::Names,
@@ -91,8 +91,7 @@ impl Ledger {
             members,
             names,
         };
-        // Whoever stands in front of a run is told how it ended, record or not, and has
-        // no time for this now.
+        // A run in the foreground tells how it ended, record or not, and has no time for this now.
         if assigned.launch.placement != Placement::Foreground
             && let Err(error) = ledger.take_room()
         {
@@ -150,7 +149,8 @@ impl Ledger {
         self.event(EventKind::Started { command: self.record.command.clone(), leader });
     }
 
-    /// Writes down who is who, for whoever must go around us or come after us.
+    /// Writes down the identities of the run's processes, for a client that must go around us and
+    /// for a sweep that comes after us.
     pub fn identities(
         &mut self,
         leader: Option<i32>,
@@ -179,7 +179,7 @@ impl Ledger {
         let changed = step_ends != self.step_ends || is_news(&self.record.state, &shown);
         if changed {
             self.step_ends = step_ends;
-            // One that is tried again has been stuck since the first time.
+            // A run that is tried again has been stuck since the first time.
             let since = self.record.at;
             let was_stuck = self.record.state.is_stuck() && shown.is_stuck();
             self.stands(shown);
@@ -201,7 +201,7 @@ impl Ledger {
         }
     }
 
-    /// Writes down who is there, as far as that has changed.
+    /// Writes down the members, as far as they have changed.
     pub fn census(&mut self, roll: impl FnOnce(&mut Vec<Identity>) -> bool) {
         let leader = self.record.leader;
         let mut known: Vec<Identity> = leader.into_iter().collect();
@@ -226,8 +226,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Writes down that this process alone looks after the run from here on: one who
-    /// would go around it can see that.
+    /// Writes down that this process alone looks after the run from here on: a client that would
+    /// go around it can see that.
     pub fn take_over(&mut self, shown: RunState) {
         self.record.keeper = identify(own_pid());
         self.record.guard = None;
@@ -240,7 +240,7 @@ impl Ledger {
         self.record.at = Timestamp::now();
     }
 
-    /// Who first asked for the end. What is known already stays.
+    /// Notes the process that first asked for the end. What is known already stays.
     pub fn asked(&mut self, asker: Option<&Asker>) {
         if let (None, Some(asker)) = (&self.record.asked, asker) {
             self.record.asked = Some(asker.clone());
@@ -252,7 +252,7 @@ impl Ledger {
         self.record.asked.as_ref()
     }
 
-    /// Who the run belongs to from now on. It is written with what is written next.
+    /// Notes the host that the run has from now on. It is written with what is written next.
     pub fn know_host(&mut self, host: Option<&Host>) {
         self.record.host = host.cloned();
     }
@@ -336,11 +336,11 @@ impl Ledger {
         let _ = self.write_both();
     }
 
-    /// Writes the events before the record: whoever sees a state finds how it came
-    /// to that. A record is written whether or not its events could be.
+    /// Writes the events before the record: a reader that sees a state finds how it came to that.
+    /// A record is written whether or not its events could be.
     fn write_both(&mut self) -> (Result<()>, Result<()>) {
         let appended = self.append();
-        // Of a run that is over nobody is looked for.
+        // Of a run that is over no member is looked for.
         let is_behind = self.members.is_behind() && !self.record.state.is_over();
         let counted = if is_behind { self.write_members() } else { Ok(()) };
         let written = self.run.write_record(&self.record);
@@ -396,12 +396,12 @@ fn spec_file(assigned: &Assignment, started_at: Timestamp) -> SpecFile {
     }
 }
 
-/// Where a guard stands: its orphans end up with somebody above it.
+/// The line of processes above a guard, one of which gets its orphans.
 fn ancestry_of(guard: i32) -> Option<Ancestry> {
     /// Deeper than any real line of ancestors.
     const DEEPEST: usize = 64;
-    /// Whoever forked the guard may be gone before it has said who is above it: then
-    /// the guard has another parent, and it is looked again.
+    /// The process that forked the guard may be gone before its own parent is read: then the
+    /// guard has another parent, and it is looked again.
     const LOOKS: usize = 10;
     let above = |(_, parent): &(Identity, i32)| glance(*parent);
     let look = || -> Vec<(Identity, i32)> {

@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 /// From the guard to the keeper.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToKeeper {
-    /// With whoever has sent the signal that asks.
+    /// With the process that has sent the signal that asks.
     Ask(Ask, Option<Asker>),
     Forward(Signal),
     /// The terminal has told the whole job to stop.
@@ -45,9 +45,9 @@ pub enum ToGuard {
     Step(StepRecord),
     Leftovers(Vec<Member>),
     LeaderStopped(Signal),
-    /// That stream has come to its end, or nobody wants it.
+    /// That stream has come to its end, or is not wanted any more.
     StreamOver(Stream),
-    /// Who the run belongs to from now on.
+    /// The host that the run has from now on.
     Hosted(Option<Host>),
     /// An owner of the output cannot be written. Said when that is found, and again once
     /// it is known how much was not shown.

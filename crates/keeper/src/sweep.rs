@@ -1,15 +1,15 @@
 //! Sweep: find runs whose keeper and guard are gone, and end them.
 //!
-//! A run is lost if it is listed as unfinished and its lock is free. Whoever sweeps
-//! holds a second lock on it, so that two sweeps do not meet. Records of another
-//! machine or pid namespace are left alone.
+//! A run is lost if it is listed as unfinished and its lock is free. A sweep holds a second lock
+//! on it, so that two sweeps do not meet. Records of another machine or pid namespace are left
+//! alone.
 
 mod by_tag;
 mod elsewhere;
 mod passing;
 
 pub use by_tag::{keeper_or_guard, living_cgroup, shows_title_of_keeper};
-pub use elsewhere::{Elsewhere, ForgetError, forget, is_forgettable};
+pub use elsewhere::{ForgetError, LostElsewhere, forget, is_forgettable};
 pub use passing::{
     MOST_LOOKS, lost_in_passing, sweep_before_list, sweep_beside_run, sweep_in_passing,
 };
@@ -37,10 +37,10 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// After a round that found nobody new.
+/// After a round that found no new process.
 const NAP: Duration = Duration::from_micros(300);
-/// So many searches in a row must find nobody while others are being born: one who
-/// hops from pid to pid can be missed by any single one.
+/// So many searches in a row must find no member while processes are being born: a member that
+/// hops from pid to pid can be missed by any single search.
 const CLEAN_SEARCHES: usize = 10;
 
 /// What a sweep made of one lost run.
@@ -62,21 +62,21 @@ pub struct Swept {
     /// The name that it was given.
     pub name: Option<String>,
     /// What was found, and done.
-    pub found: Found,
+    pub found: SweepFinding,
 }
 
 /// What a sweep found.
 ///
 /// ```
-/// use fullstop_keeper::sweep::Found;
+/// use fullstop_keeper::sweep::SweepFinding;
 ///
-/// let found = Found::WouldEnd { alive: 3 };
+/// let found = SweepFinding::WouldEnd { alive: 3 };
 /// assert_eq!(serde_json::to_string(&found)?, r#"{"found":"would-end","alive":3}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "found", rename_all = "kebab-case")]
-pub enum Found {
+pub enum SweepFinding {
     /// Nothing of it is alive any more.
     Ended {
         /// How many were alive, and were killed.
@@ -84,9 +84,9 @@ pub enum Found {
         /// How it ended.
         report: Box<Report>,
     },
-    /// Somebody could not be killed; it stays listed and is tried again.
+    /// A member could not be killed; the run stays listed and is tried again.
     Stuck {
-        /// Who lives.
+        /// It names the survivors.
         report: Box<Report>,
     },
     /// It was over, and only had not been put away.
@@ -117,21 +117,21 @@ pub enum Mode {
     DryRun,
 }
 
-impl Found {
+impl SweepFinding {
     /// Left alone, because of this.
-    fn left(why: &impl ToString) -> Found {
-        Found::LeftAlone { why: why.to_string(), elsewhere: None }
+    fn left(why: &impl ToString) -> SweepFinding {
+        SweepFinding::LeftAlone { why: why.to_string(), elsewhere: None }
     }
 
     /// Left alone, because of where it belongs.
-    fn left_elsewhere(whereabouts: Whereabouts) -> Found {
+    fn left_elsewhere(whereabouts: Whereabouts) -> SweepFinding {
         let elsewhere = Some(whereabouts).filter(|it| it.is_elsewhere());
-        Found::LeftAlone { why: whereabouts.to_string(), elsewhere }
+        SweepFinding::LeftAlone { why: whereabouts.to_string(), elsewhere }
     }
 }
 
-/// The runs that nobody looks after. One whose lock cannot be read is among them: whoever
-/// sweeps it says why it cannot be.
+/// The runs without keeper and guard. A run whose lock cannot be read is among them: its sweep
+/// says why it cannot be read.
 pub fn lost(store: &Store) -> Result<Vec<Id>> {
     Ok(store.live()?.into_iter().filter(|id| is_lost(store, id)).collect())
 }
@@ -146,60 +146,60 @@ pub fn sweep(store: &Store, mode: Mode) -> Result<Vec<Swept>> {
     Ok(lost.iter().filter_map(|id| sweep_one(store, id, mode)).collect())
 }
 
-/// Ends a run that was found to be lost; nothing, if another sweep is at it, or it is none
-/// of those any more.
+/// Ends a run that was found to be lost; nothing, if another sweep is at it, or it is lost no
+/// more.
 pub fn sweep_one(store: &Store, id: &Id, mode: Mode) -> Option<Swept> {
-    if let Some(lost) = Elsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
-        let Elsewhere { id, name, whereabouts, .. } = lost;
-        return Some(Swept { id, name, found: Found::left_elsewhere(whereabouts) });
+    if let Some(lost) = LostElsewhere::look(store, id).filter(|lost| !lost.may_be_proven()) {
+        let LostElsewhere { id, name, whereabouts, .. } = lost;
+        return Some(Swept { id, name, found: SweepFinding::left_elsewhere(whereabouts) });
     }
     let name = store.record(id).ok().and_then(|record| record.name);
     let swept = |found| Some(Swept { id: id.clone(), name: name.clone(), found });
     let unread = |why: StoreError| match end_unread(store, id, mode) {
-        None => Found::left(&why),
-        Some(found @ Found::Ended { .. }) => match store.put_away(id) {
+        None => SweepFinding::left(&why),
+        Some(found @ SweepFinding::Ended { .. }) => match store.put_away(id) {
             Ok(()) => found,
-            Err(error) => Found::left(&error),
+            Err(error) => SweepFinding::left(&error),
         },
         Some(found) => found,
     };
     match store.take_over(id) {
         Err(error) if error.is_missing() => swept(unread(error)),
-        Err(error) => swept(Found::left(&error)),
+        Err(error) => swept(SweepFinding::left(&error)),
         Ok(None) => None,
         Ok(Some(run)) if run.is_stillborn() => swept(undo_birth(store, run, mode)),
         Ok(Some(run)) => swept(match Lost::read(store, run) {
             Ok(lost) => lost.end(store, mode),
             Err(damage @ StoreError::Damaged { .. }) => unread(damage),
-            Err(why) => Found::left(&why),
+            Err(why) => SweepFinding::left(&why),
         }),
     }
 }
 
 /// Puts away a run of which nothing is written down. Its cgroup is made after its spec, so
 /// that one with processes in it is not that of a birth: both files were removed.
-fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> Found {
+fn undo_birth(store: &Store, run: RunDir, mode: Mode) -> SweepFinding {
     if let Some(pid) = keeper_or_guard(store, run.id()) {
-        return Found::left(&format!("pid {pid} shows the title of its keeper or guard"));
+        return SweepFinding::left(&format!("pid {pid} shows the title of its keeper or guard"));
     }
     let found = match end_unread(store, run.id(), mode) {
         Some(found) => found,
         None if run.was_begun() => {
-            return Found::left(&format!(
+            return SweepFinding::left(&format!(
                 "its record and its spec are gone, so that some of it may live; fullstop rm {} \
                  forgets it",
                 run.id()
             ));
         }
-        None => Found::PutAway,
+        None => SweepFinding::PutAway,
     };
-    if mode != Mode::DryRun && matches!(found, Found::PutAway | Found::Ended { .. }) {
+    if mode != Mode::DryRun && matches!(found, SweepFinding::PutAway | SweepFinding::Ended { .. }) {
         run.abandon();
     }
     found
 }
 
-/// Whoever was killed counts until it is dead, though nothing leads to it any more: its
+/// A process that was killed counts until it is dead, though nothing leads to it any more: its
 /// parent may have died before it.
 fn keep_the_dying(found: &mut Vec<PinnedProcess>, before: Vec<PinnedProcess>) {
     let again: HashSet<i32> = found.iter().map(PinnedProcess::pid).collect();
@@ -208,7 +208,7 @@ fn keep_the_dying(found: &mut Vec<PinnedProcess>, before: Vec<PinnedProcess>) {
 }
 
 /// The cgroup, if it is one that could have been made for this run: a record can be
-/// edited, and must not name somebody else's, nor lead to it by a link.
+/// edited, and must not name a stranger's cgroup, nor lead to one by a link.
 fn own_cgroup(record: &Record) -> Option<&Path> {
     let is_own = |path: &&Path| {
         let run = path.file_name().and_then(OsStr::to_str).and_then(Tag::of_cgroup);
@@ -217,8 +217,8 @@ fn own_cgroup(record: &Record) -> Option<&Path> {
     record.cgroup.as_deref().filter(is_own)
 }
 
-/// Kills everybody in a run's cgroup, whoever looks after it. Returns whether there is
-/// such a cgroup, and nobody is left in it.
+/// Kills all processes in a run's cgroup, also if the run has a keeper. Returns whether there
+/// is such a cgroup, and no process is left in it.
 pub fn kill_cgroup(record: &Record) -> bool {
     own_cgroup(record).filter(|path| path.exists()).is_some_and(kill_all)
 }
@@ -230,7 +230,7 @@ struct Lost {
     living: Option<PathBuf>,
     /// What keeper and guard have told of this generation.
     told: Vec<Event>,
-    /// Who is known to have been in it.
+    /// The members that are known to have been in it.
     known: KnownMembers,
 }
 
@@ -260,7 +260,7 @@ impl Lost {
         Ok(Lost { run, record, living, told, known })
     }
 
-    fn end(mut self, store: &Store, mode: Mode) -> Found {
+    fn end(mut self, store: &Store, mode: Mode) -> SweepFinding {
         if self.is_over() {
             return self.put_away(mode);
         }
@@ -269,14 +269,14 @@ impl Lost {
             return self.rebooted(mode);
         }
         if let Some(why) = self.why_its_lock_says_nothing() {
-            return Found::left(&why);
+            return SweepFinding::left(&why);
         }
         match (whereabouts, &self.living) {
             (Whereabouts::Here, None) => {}
             (elsewhere, None) => return self.elsewhere(elsewhere, mode),
             (elsewhere, Some(cgroup)) if elsewhere.is_elsewhere() => {
                 let cgroup = cgroup.display();
-                return Found::left(&format!(
+                return SweepFinding::left(&format!(
                     "{elsewhere}, but processes live in its cgroup {cgroup}"
                 ));
             }
@@ -284,14 +284,14 @@ impl Lost {
                 if !self.tells_of(cgroup)
                     && let Some(why) = why_not_killed(store, self.run.id(), cgroup)
                 {
-                    return Found::left(&why);
+                    return SweepFinding::left(&why);
                 }
             }
         }
         let mut lost_cage = self.lost_cage();
         let found = lost_cage.find(&self.marked());
         if mode == Mode::DryRun {
-            return Found::WouldEnd { alive: found.len() };
+            return SweepFinding::WouldEnd { alive: found.len() };
         }
         let patience = match mode {
             Mode::Within(patience) => patience.min(KILL_PATIENCE),
@@ -335,7 +335,7 @@ impl Lost {
         })
     }
 
-    /// Its record says so, and the kernel does not deny it. Those who were released live on.
+    /// Its record says so, and the kernel does not deny it. Released members live on.
     fn is_over(&self) -> bool {
         let is_released = self.record.state == RunState::Released;
         self.record.state.is_over() && (is_released || self.living.is_none())
@@ -347,19 +347,19 @@ impl Lost {
         is_here && !self.record.state.is_over() && own_cgroup(&self.record) == Some(cgroup)
     }
 
-    fn put_away(&mut self, mode: Mode) -> Found {
+    fn put_away(&mut self, mode: Mode) -> SweepFinding {
         if mode != Mode::DryRun
             && let Err(error) = self.run.finish()
         {
-            return Found::left(&error);
+            return SweepFinding::left(&error);
         }
-        Found::PutAway
+        SweepFinding::PutAway
     }
 
-    /// No process outlives its kernel, so nobody is signalled.
-    fn rebooted(mut self, mode: Mode) -> Found {
+    /// No process outlives its kernel, so none is signalled.
+    fn rebooted(mut self, mode: Mode) -> SweepFinding {
         if mode == Mode::DryRun {
-            return Found::WouldEnd { alive: 0 };
+            return SweepFinding::WouldEnd { alive: 0 };
         }
         let reason = match self.first_reason() {
             Word::Known(Reason::KeeperDied) => Reason::Rebooted.into(),
@@ -372,15 +372,15 @@ impl Lost {
     }
 
     /// Pids of another namespace mean nothing here. But an empty cgroup says enough.
-    fn elsewhere(mut self, whereabouts: Whereabouts, mode: Mode) -> Found {
-        let left = Found::left_elsewhere(whereabouts);
+    fn elsewhere(mut self, whereabouts: Whereabouts, mode: Mode) -> SweepFinding {
+        let left = SweepFinding::left_elsewhere(whereabouts);
         if self.record.world.machine != world::here().machine {
             return left;
         }
         let mut lost_cage = LostCage::new(own_cgroup(&self.record), MemberEvidence::default());
         if mode == Mode::DryRun {
             let is_empty = lost_cage.cgroup_is_empty();
-            return if is_empty { Found::WouldEnd { alive: 0 } } else { left };
+            return if is_empty { SweepFinding::WouldEnd { alive: 0 } } else { left };
         }
         match lost_cage.remove_if_empty() {
             Some(witness) => {
@@ -405,18 +405,18 @@ impl Lost {
         LostCage::new(cgroup, evidence)
     }
 
-    /// Who cannot have left its cgroup is not searched for.
+    /// The processes with the run's marker; none, if no member can have left the cgroup.
     fn marked(&self) -> Marked {
         if self.record.ancestry.is_none() { Marked::default() } else { Marked::scan(MARKER) }
     }
 
-    /// Kills whoever is found until a whole search finds nobody.
+    /// Kills the members that are found, until a whole search finds none.
     fn kill(
         mut self,
         lost_cage: &mut LostCage,
         mut found: Vec<PinnedProcess>,
         patience: Duration,
-    ) -> Found {
+    ) -> SweepFinding {
         let until = now() + patience;
         let mut killed = HashSet::new();
         let mut taken = None;
@@ -433,7 +433,7 @@ impl Lost {
                 && let Some(witness) = lost_cage.proof()
             {
                 if let Some(why) = self.unproven(witness.proof(), killed.len()) {
-                    return Found::left(&why);
+                    return SweepFinding::left(&why);
                 }
                 let step = taken.filter(|round| round.alive > 0);
                 let report = self.ended(witness, step);
@@ -456,15 +456,15 @@ impl Lost {
             let born = last_born();
             let before = std::mem::replace(&mut found, lost_cage.find(&self.marked()));
             keep_the_dying(&mut found, before);
-            // A search during which nobody was born has missed nobody.
+            // A search during which no process was born has missed none.
             let quiet = born.is_some() && born == last_born();
             let certain = quiet || counted;
             needed = if certain { 1 } else { CLEAN_SEARCHES };
         }
     }
 
-    /// Why a search that finds nobody proves nothing: of those who were written down, to be
-    /// found by it, somebody cannot be read any more. In a cgroup the kernel has counted.
+    /// Why a search that finds no process proves nothing: not all members that were written down,
+    /// to be found by it, can still be read. In a cgroup the kernel has counted.
     fn unproven(&self, proof: Proof, killed: usize) -> Option<String> {
         let lost = self.known.lost.as_ref().filter(|_| proof != Proof::CgroupEmpty)?;
         let found =
@@ -528,7 +528,7 @@ impl Lost {
         told.unwrap_or(Reason::KeeperDied.into())
     }
 
-    fn finish(&mut self, killed: usize, mut report: Report) -> Found {
+    fn finish(&mut self, killed: usize, mut report: Report) -> SweepFinding {
         // A keeper that told the end, and was cut short after it, told the truth, unless the
         // kernel denies it.
         if let Some(Event { kind: EventKind::Ended { reason, exit, .. }, .. }) = self.told.last()
@@ -538,15 +538,15 @@ impl Lost {
             report = Report { state, exit: *exit, ..report };
         }
         match self.write(&report).and_then(|()| self.run.finish()) {
-            Ok(()) => Found::Ended { killed, report: Box::new(report) },
-            Err(error) => Found::left(&error),
+            Ok(()) => SweepFinding::Ended { killed, report: Box::new(report) },
+            Err(error) => SweepFinding::left(&error),
         }
     }
 
-    fn stuck(&mut self, report: Report) -> Found {
+    fn stuck(&mut self, report: Report) -> SweepFinding {
         // It is told again by the next sweep, whether or not this can be written.
         let _ = self.write(&report);
-        Found::Stuck { report: Box::new(report) }
+        SweepFinding::Stuck { report: Box::new(report) }
     }
 
     fn write(&mut self, report: &Report) -> Result<()> {

@@ -1,9 +1,9 @@
-//! Who asked for the end of a run.
+//! The process that asked for the end of a run.
 
 use crate::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Who asked for the end of a run, as far as it is known.
+/// The process that asked for the end of a run, as far as it is known.
 ///
 /// ```
 /// use fullstop_protocol::Asker;
@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 pub struct Asker {
     /// When it was asked for.
     pub at: Timestamp,
-    /// What the kernel says of the process that asked.
+    /// Its uid, by the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// Its pid.
+    /// Its pid, by the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
     /// The name of that process, which it chose itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// On whose behalf that process asked. Nobody has verified it.
+    /// On whose behalf that process says that it asked. It is not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }

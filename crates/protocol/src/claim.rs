@@ -1,8 +1,8 @@
-//! A claim: that nobody of a run is left, as somebody has told or written it.
+//! A claim: a proof that no process of a run is left, as a message or a file tells it.
 //!
 //! A proof is made from the kernel's answers at the moment it is said, and only the cage can
-//! make one. What stands in a record, a report or a message is a claim. Whoever repeats it
-//! to a person asks the kernel again, where that can still be done.
+//! make one. What stands in a record, a report or a message is a claim. Before a program repeats
+//! it to a person, it asks the kernel again, where that can still be done.
 
 use crate::timestamp::Timestamp;
 use crate::word::Word;
@@ -10,7 +10,7 @@ use fullstop_core::words::Proof;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why nobody is left, as it was told.
+/// Why no process of a run is left, as it was told.
 ///
 /// ```
 /// use fullstop_core::words::Proof;

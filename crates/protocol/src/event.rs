@@ -61,9 +61,9 @@ pub enum EventKind {
         /// The pid of its first process.
         leader: Option<i32>,
     },
-    /// Somebody asked for the end.
+    /// The end was asked for.
     Asked {
-        /// Who asked, as far as is known.
+        /// By which process, as far as is known.
         asker: Asker,
     },
     /// A step of a stop was taken.

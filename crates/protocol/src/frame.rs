@@ -8,9 +8,9 @@ use crate::streams::Size;
 /// length, and as many bytes as that.
 ///
 /// ```
-/// use fullstop_protocol::{Frame, Frames};
+/// use fullstop_protocol::{Frame, FrameDecoder};
 ///
-/// let mut frames = Frames::default();
+/// let mut frames = FrameDecoder::default();
 /// frames.feed(&Frame::Bytes(b"ls\r".to_vec()).encode());
 /// assert_eq!(frames.next(), Some(Ok(Frame::Bytes(b"ls\r".to_vec()))));
 /// assert_eq!(frames.next(), None);
@@ -121,9 +121,9 @@ pub struct InvalidFrame {
 
 /// Frames out of the pieces in which they arrive.
 #[derive(Debug, Default)]
-pub struct Frames(Vec<u8>);
+pub struct FrameDecoder(Vec<u8>);
 
-impl Frames {
+impl FrameDecoder {
     /// Takes what has arrived.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);

@@ -10,15 +10,15 @@ const LONGEST: usize = 256;
 /// So many labels a run may have.
 const MOST: usize = 64;
 
-/// The labels of a run, or those that a list asks for.
+/// The labels of a run, or the labels that a list chooses runs by.
 ///
 /// ```
 /// use fullstop_protocol::Labels;
 ///
 /// let mut labels: Labels = "app=my-app".parse()?;
 /// labels.insert("turn", "7")?;
-/// assert!(labels.contain(&"turn=7".parse()?));
-/// assert!(!labels.contain(&"turn=8".parse()?));
+/// assert!(labels.contains_all(&"turn=7".parse()?));
+/// assert!(!labels.contains_all(&"turn=8".parse()?));
 /// # Ok::<(), fullstop_protocol::LabelError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl Labels {
     }
 
     /// Whether all of these are among them.
-    pub fn contain(&self, wanted: &Labels) -> bool {
+    pub fn contains_all(&self, wanted: &Labels) -> bool {
         wanted.iter().all(|(key, value)| self.get(key) == Some(value))
     }
 

@@ -19,7 +19,7 @@ pub struct Launch {
     pub generation: u32,
     /// Where the run stands.
     pub placement: Placement,
-    /// Who asked for it; a restarted run has no host.
+    /// The program that asked for the run; a restarted run has no host.
     #[serde(default)]
     pub host: Option<Host>,
     /// Where its record is kept, if not where records usually are.

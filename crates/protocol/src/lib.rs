@@ -38,7 +38,7 @@ mod world;
 pub use asker::Asker;
 pub use claim::{Claim, KernelAnswers};
 pub use event::{Event, EventKind};
-pub use frame::{Frame, Frames, InvalidFrame};
+pub use frame::{Frame, FrameDecoder, InvalidFrame};
 pub use labels::{LabelError, Labels};
 pub use launch::{AppNameError, GroupGenerations, Host, Launch, Placement, Start};
 pub use record::{Ancestry, RECORD_VERSION, Record};
@@ -51,7 +51,7 @@ pub use spec::{
     read_around_spec,
 };
 pub use state::RunState;
-pub use streams::{Drain, Fit, Output, Size, Stdin};
+pub use streams::{Drain, Output, ResizePolicy, Size, Stdin};
 pub use text::Text;
 pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use tracked_member::TrackedMember;

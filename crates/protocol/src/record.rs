@@ -61,7 +61,7 @@ pub struct Record {
     /// How many events there were, through all generations.
     #[serde(default)]
     pub events: u64,
-    /// Who asked for the end; nobody, if it came by itself.
+    /// The process that asked for the end; nothing, if it came by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asker>,
     /// The program that the run belongs to.

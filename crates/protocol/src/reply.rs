@@ -63,14 +63,14 @@ pub enum ReplyKind {
     Refused(Refusal),
     /// To a host: the command does not run.
     Failed(Failure),
-    /// Who is alive.
+    /// The members that are alive.
     Census(Census),
     /// The same, to a subscriber.
     Sample {
-        /// Who is alive.
+        /// The members that are alive.
         #[serde(flatten)]
         census: Census,
-        /// Who has died since the last sample.
+        /// The members that have died since the last sample.
         died: Vec<Death>,
         /// Processor time since it began, of all that are or were in it.
         cpu_ms: u64,
@@ -230,7 +230,7 @@ pub enum RefusalCode {
     UnknownRequest,
     /// The line is no request, or a field of it is wrong.
     InvalidRequest,
-    /// A later generation of the run than the one that is meant.
+    /// The request means an earlier generation of the run than the present one.
     Superseded,
     /// Only the host may ask for this.
     NotHost,
@@ -284,7 +284,7 @@ pub struct Census {
     pub alive: usize,
     /// What they hold in memory; pages that several share are counted for each.
     pub memory_bytes: u64,
-    /// Who they are, if they are few enough to be named.
+    /// The members by name, if they are few enough.
     pub members: Vec<TrackedMember>,
 }
 

@@ -51,7 +51,7 @@ pub struct Report {
     pub state: RunState,
     /// Since when it stands so.
     pub at: Timestamp,
-    /// Who asked for the end; nobody, if it came by itself.
+    /// The process that asked for the end; nothing, if it came by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Asker>,
     /// How the leader ended; nothing if it never became the command.
@@ -60,16 +60,16 @@ pub struct Report {
     /// The steps climbed, in order.
     #[serde(default)]
     pub steps: Vec<StepRecord>,
-    /// Who lived on when the leader had exited.
+    /// The members that lived on when the leader had exited.
     #[serde(default)]
     pub leftovers: Vec<Member>,
-    /// Who is still alive, if the run is stuck.
+    /// The members that are still alive, if the run is stuck.
     #[serde(default)]
     pub survivors: Vec<TrackedMember>,
-    /// Who was let go, if the run was released.
+    /// The members that were let go, if the run was released.
     #[serde(default)]
     pub released: Vec<Member>,
-    /// Why nobody is left. Here it is a claim.
+    /// Why no process of the run is left. Here it is a claim.
     #[serde(default)]
     pub proof: Option<Claim>,
     /// What the kernel answered when that was said.
@@ -81,7 +81,7 @@ pub struct Report {
     /// Whether all output came to its end; nothing, where none was captured.
     #[serde(default)]
     pub drained: Option<bool>,
-    /// Who outside the run held its output open, if it did not.
+    /// The processes outside the run that held its output open, if it did not.
     #[serde(default)]
     pub holders: Vec<OutputHolder>,
     /// Why the command could not be started, or what else went wrong.
@@ -99,13 +99,13 @@ impl Report {
         self.state.reason().cloned().unwrap_or_else(|| Word::Other("unknown".to_owned()))
     }
 
-    /// Whether the state is *ended*. One that was released is over, and has not ended.
+    /// Whether the state is *ended*. A run that was released is over, and has not ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, RunState::Ended { .. })
     }
 
     /// No process of the run lives: the kernel said so. That is not known of a run that is stuck,
-    /// nor of one that was released, whose processes are not looked after any more.
+    /// nor of a released run, whose processes are not looked after any more.
     pub fn is_proven(&self) -> bool {
         self.has_ended() && self.proof.is_some()
     }

@@ -32,7 +32,7 @@ pub const LONGEST_BY: usize = 256;
 pub struct Hello {
     /// The version of the protocol that this side speaks.
     pub protocol: u32,
-    /// The name and version of whoever speaks, for people.
+    /// The name and version of the program that speaks, for people.
     #[serde(default)]
     pub program: String,
     /// What the speaker can do: a keeper names the types of the requests that it knows.
@@ -51,8 +51,8 @@ impl Hello {
         if r#type == "hello" { serde_json::from_slice(line).ok() } else { None }
     }
 
-    /// Of this version of fullstop.
-    pub fn ours() -> Hello {
+    /// The hello of a client of this version.
+    pub fn of_client() -> Hello {
         Hello {
             protocol: PROTOCOL_VERSION,
             program: concat!("fullstop ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -60,10 +60,10 @@ impl Hello {
         }
     }
 
-    /// Of a keeper of this version.
+    /// The hello of a keeper of this version.
     pub fn of_keeper() -> Hello {
         let can = RequestKind::TYPES.map(str::to_owned).to_vec();
-        Hello { can, ..Hello::ours() }
+        Hello { can, ..Hello::of_client() }
     }
 }
 
@@ -120,8 +120,8 @@ pub enum RequestKind {
         /// The signal that the process in front of the run has heard.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<Signal>,
-        /// By then the ladder is cut short, from when this is accepted on. It shortens a stop that
-        /// is under way, and prolongs none; zero is the last step, now.
+        /// How long the soft steps may take, counted from when this is accepted. It shortens a stop
+        /// that is under way, and prolongs none; zero is the last step, now.
         #[serde(
             default,
             rename = "within_ms",
@@ -189,7 +189,7 @@ pub enum RequestKind {
         /// What the death of this host means, whatever the spec says of the first one.
         on_host_exit: HostPolicy,
     },
-    /// Who is alive in it now.
+    /// The members that are alive now.
     Census,
     /// The same, and what it uses, now and once a second from now on. Another subscription on
     /// the same connection replaces it.
@@ -228,7 +228,7 @@ impl RequestKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
-    /// Somebody asked.
+    /// A stop was asked for.
     #[default]
     Stopped,
     /// It was not ready in time.

@@ -52,7 +52,7 @@ pub struct Spec {
     #[serde(default, with = "variables")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::Variable>"))]
     pub env: Vec<(Text, Text)>,
-    /// Where the command begins; if nothing is said, where whoever starts it stands.
+    /// The working directory of the command; without it, that of the process that starts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Text>,
     /// A name by which the run can be found, beside its id.

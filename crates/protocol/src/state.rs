@@ -27,7 +27,7 @@ use std::time::Duration;
 pub enum RunState {
     /// Its first process is being born.
     Starting,
-    /// Its first process was born, and nobody has asked for its end.
+    /// Its first process was born, and its end has not begun.
     Running,
     /// It climbs its ladder.
     Stopping {

@@ -7,8 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long output may be silent after the tree is gone before it is closed. Whoever
-/// holds it then is outside the run.
+/// How long output may be silent after the tree is gone before it is closed. A process that
+/// holds it open then is outside the run.
 const QUIET: Duration = Duration::from_millis(500);
 /// How long it is drained in all. With the last step it shares the five seconds that
 /// a stop may take beyond its ladder.
@@ -63,21 +63,21 @@ pub enum Output {
         /// How large it is at first.
         size: Size,
         /// How its size follows its windows.
-        fit: Fit,
+        fit: ResizePolicy,
     },
 }
 
 /// How the terminal's size follows its windows.
 ///
 /// ```
-/// use fullstop_protocol::Fit;
+/// use fullstop_protocol::ResizePolicy;
 ///
-/// assert_eq!(Fit::default(), Fit::Latest);
+/// assert_eq!(ResizePolicy::default(), ResizePolicy::Latest);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Fit {
+pub enum ResizePolicy {
     /// The window that was last resized, attached, or typed into.
     #[default]
     Latest,
@@ -128,7 +128,7 @@ impl Output {
     }
 
     /// The terminal of its own, if it has one.
-    pub fn terminal(self) -> Option<(Size, Fit)> {
+    pub fn terminal(self) -> Option<(Size, ResizePolicy)> {
         match self {
             Output::Terminal { size, fit } => Some((size, fit)),
             _ => None,
@@ -160,7 +160,7 @@ impl Size {
 
     /// As near as it can be had.
     #[must_use]
-    pub fn within_reason(self) -> Size {
+    pub fn clamped(self) -> Size {
         Size {
             rows: self.rows.clamp(1, Size::LARGEST.rows),
             cols: self.cols.clamp(1, Size::LARGEST.cols),
@@ -190,7 +190,7 @@ impl FromStr for Size {
             Some(Size { rows: rows.parse().ok()?, cols: cols.parse().ok()? })
         });
         match parsed {
-            Some(size) if size == size.within_reason() => Ok(size),
+            Some(size) if size == size.clamped() => Ok(size),
             _ => {
                 Err(format!("{text:?} is no size: ROWSxCOLS, from 1x1 to {most_rows}x{most_cols}"))
             }

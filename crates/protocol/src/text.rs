@@ -1,4 +1,4 @@
-//! Text from a command line or an environment: usually UTF-8, but nobody says so.
+//! Text from a command line or an environment: usually UTF-8, but not necessarily.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

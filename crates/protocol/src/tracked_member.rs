@@ -22,7 +22,7 @@ pub struct TrackedMember {
     /// The process.
     #[serde(flatten)]
     pub member: Member,
-    /// The steps whose signal it got, as far as whoever tells of it has seen them.
+    /// The steps whose signal it got, as far as the process that tells of it has seen them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked_by: Vec<String>,
     /// Those of them that are over, while it lives.
@@ -30,7 +30,7 @@ pub struct TrackedMember {
     pub outlived: Vec<String>,
 }
 
-/// Of whom nobody knows which steps reached it.
+/// A member of which it is not known which steps have reached it.
 impl From<Member> for TrackedMember {
     fn from(member: Member) -> TrackedMember {
         TrackedMember { member, asked_by: Vec::new(), outlived: Vec::new() }

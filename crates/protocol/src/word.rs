@@ -5,7 +5,7 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// A word that this version knows, or one that it does not: that is shown as it is, and is
+/// A word that this version knows, or a word of a later version: that is shown as it is, and is
 /// never taken for another.
 ///
 /// ```
@@ -20,9 +20,9 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Word<T> {
-    /// One that this version knows.
+    /// A word that this version knows.
     Known(T),
-    /// One that a later version has said.
+    /// A word of a later version.
     Other(String),
 }
 

@@ -1,7 +1,7 @@
 //! What passes between a window and a keeper arrives as it was sent, however it is
 //! cut on the way; and nothing that arrives can break whoever reads it.
 
-use fullstop_protocol::{Frame, Frames, InvalidFrame, Size};
+use fullstop_protocol::{Frame, FrameDecoder, InvalidFrame, Size};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn pieces(bytes: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
 }
 
 /// Everything understood so far.
-fn heard(frames: &mut Frames) -> Vec<Result<Frame, InvalidFrame>> {
+fn heard(frames: &mut FrameDecoder) -> Vec<Result<Frame, InvalidFrame>> {
     let mut all = Vec::new();
     while let Some(next) = frames.next() {
         let broken = next.is_err();
@@ -48,7 +48,7 @@ proptest! {
         cuts in vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let stream: Vec<u8> = sent.iter().flat_map(Frame::encode).collect();
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         let mut arrived = Vec::new();
         for piece in pieces(&stream, &cuts) {
             frames.feed(&piece);
@@ -62,7 +62,7 @@ proptest! {
     fn a_frame_comes_with_its_last_byte_and_not_before(frame in frame()) {
         let whole = frame.encode();
         let (last, most) = whole.split_last().expect("a frame has a head");
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         frames.feed(most);
         prop_assert_eq!(frames.next(), None);
         frames.feed(&[*last]);
@@ -74,7 +74,7 @@ proptest! {
         noise in vec(any::<u8>(), 0..200),
         cuts in vec(any::<prop::sample::Index>(), 0..4),
     ) {
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         for piece in pieces(&noise, &cuts) {
             frames.feed(&piece);
             heard(&mut frames);
@@ -87,7 +87,7 @@ proptest! {
         body in vec(any::<u8>(), 0..12),
     ) {
         let length = u32::try_from(body.len()).expect("a short body");
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         frames.feed(&[&[kind][..], &length.to_be_bytes(), &body].concat());
         prop_assert!(frames.next().is_some(), "a whole frame is understood or refused");
         prop_assert_eq!(frames.next(), None);
@@ -96,7 +96,7 @@ proptest! {
 
 #[test]
 fn a_kind_that_is_not_known_yet_is_passed_over() {
-    let mut frames = Frames::default();
+    let mut frames = FrameDecoder::default();
     frames.feed(b"Z\0\0\0\x03new");
     frames.feed(&Frame::All.encode());
     assert_eq!(frames.next(), Some(Ok(Frame::All)));
@@ -105,7 +105,7 @@ fn a_kind_that_is_not_known_yet_is_passed_over() {
 
 #[test]
 fn a_frame_too_long_to_be_true_is_refused_before_it_comes() {
-    let mut frames = Frames::default();
+    let mut frames = FrameDecoder::default();
     frames.feed(&[b'b', 0xff, 0xff, 0xff, 0xff]);
     let refused = frames.next().expect("it need not be waited for");
     assert!(refused.expect_err("too long").to_string().contains("4294967295"));
@@ -114,10 +114,10 @@ fn a_frame_too_long_to_be_true_is_refused_before_it_comes() {
 #[test]
 fn the_longest_frame_that_may_come_is_waited_for() {
     const LONGEST: u32 = 64 << 20;
-    let mut frames = Frames::default();
+    let mut frames = FrameDecoder::default();
     frames.feed(&[&b"b"[..], &LONGEST.to_be_bytes()].concat());
     assert_eq!(frames.next(), None);
-    let mut frames = Frames::default();
+    let mut frames = FrameDecoder::default();
     frames.feed(&[&b"b"[..], &(LONGEST + 1).to_be_bytes()].concat());
     assert!(matches!(frames.next(), Some(Err(_))));
 }
@@ -125,7 +125,7 @@ fn the_longest_frame_that_may_come_is_waited_for() {
 #[test]
 fn a_size_of_the_wrong_length_is_refused() {
     for length in [0_u8, 3, 5] {
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         frames.feed(&[b'r', 0, 0, 0, length]);
         frames.feed(&vec![0; length.into()]);
         assert!(matches!(frames.next(), Some(Err(_))), "{length}");

@@ -21,7 +21,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub enum StoreError {
     /// Neither FULLSTOP_DIR, nor XDG_STATE_HOME, nor HOME says where.
     Nowhere,
-    /// The directory is somebody else's, who could read and change what is in it.
+    /// The directory belongs to another user, who could read and change what is in it.
     Foreign {
         /// The directory.
         path: PathBuf,

@@ -242,7 +242,7 @@ impl Store {
         }
     }
 
-    /// Takes a run off the list that nobody looks after, whatever its record says.
+    /// Takes a run off the list that has neither keeper nor guard, whatever its record says.
     pub fn put_away(&self, id: &Id) -> Result<()> {
         match self.run(id) {
             // Its directory is gone; there is only the listing.
@@ -316,7 +316,7 @@ impl Store {
         }
     }
 
-    /// Who is known to have been in a run, by its record and its file of members.
+    /// The members that are known to have been in a run, by its record and its file of members.
     pub fn members(&self, record: &Record) -> Result<KnownMembers> {
         Ok(members::read(&self.run(&record.id)?, record))
     }
@@ -526,8 +526,8 @@ impl Store {
         Ok(named)
     }
 
-    /// Removes what those have left who were cut short while they made a directory or put
-    /// it away, and that nothing listed leads to. It looks at all there is.
+    /// Removes directories that no list leads to: a process was cut short while it made them or put
+    /// them away. It looks at all there is.
     pub fn tidy(&self) -> Result<()> {
         for id in self.all()? {
             if matches!(self.standing(&id), Ok(Standing::Over))

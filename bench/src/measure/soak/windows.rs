@@ -31,7 +31,7 @@ pub fn play(job: &Job) -> Outcome<Answer> {
     let siblings = settled()?;
     step(&format!("{} rounds beside {} processes of a sibling", job.runs, siblings.len()));
     let mut chance = Chance(SEED);
-    let mut told = Told::default();
+    let mut tally = Tally::default();
     let mut window = Window::open(job)?;
     window.tidied()?;
     for round in 0..job.runs {
@@ -44,31 +44,31 @@ pub fn play(job: &Job) -> Outcome<Answer> {
         }
         // And of those that it has started, some keep their keepers every fourth time.
         let spare = if round % 4 == 2 { 0.5 } else { 0.0 };
-        told.killed += window.kill(job, &siblings, spare, &mut chance)?;
+        tally.killed += window.kill(job, &siblings, spare, &mut chance)?;
         let begun = Instant::now();
         window = Window::open(job)?;
         let tidied = window.tidied()?;
-        told.slowest = told.slowest.max(begun.elapsed());
-        told.swept += tidied.swept;
-        told.stopped += tidied.stopped;
-        told.siblings_seen += usize::from(tidied.siblings == RUNS);
+        tally.slowest = tally.slowest.max(begun.elapsed());
+        tally.swept += tidied.swept;
+        tally.stopped += tidied.stopped;
+        tally.siblings_seen += usize::from(tidied.siblings == RUNS);
         for left in tidied.left {
-            *told.left.entry(left).or_default() += 1;
+            *tally.left.entry(left).or_default() += 1;
         }
-        told.survivors += survivors(&siblings, &window)?;
-        told.touched += siblings.iter().filter(|one| !one.lives()).count();
+        tally.survivors += survivors(&siblings, &window)?;
+        tally.touched += siblings.iter().filter(|one| !one.lives()).count();
     }
     window.start()?;
     window.started()?;
-    told.ends(window.close()?);
-    let of_its_own = told.endings.clone();
-    told.ends(sibling.close()?);
+    tally.ends(window.close()?);
+    let of_its_own = tally.endings.clone();
+    tally.ends(sibling.close()?);
     crowd::goodbye();
-    Ok(told.answer(job, &of_its_own))
+    Ok(tally.answer(job, &of_its_own))
 }
 
 #[derive(Default)]
-struct Told {
+struct Tally {
     killed: usize,
     swept: usize,
     stopped: usize,
@@ -80,7 +80,7 @@ struct Told {
     endings: Counts,
 }
 
-impl Told {
+impl Tally {
     fn ends(&mut self, stopped: HostStopped) {
         for (what, count) in stopped.endings.into_iter().chain(stopped.failures) {
             *self.endings.entry(what).or_default() += count;

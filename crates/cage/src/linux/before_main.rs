@@ -44,7 +44,7 @@ impl BeforeMain {
     /// was loaded into another program, and not to a program that was started by naming the
     /// dynamic linker (`ld.so PROGRAM`), where `/proc/self/exe` is the linker.
     ///
-    /// Whoever asks keeps the entry from being dropped by the linker.
+    /// A program that calls this keeps the linker from dropping the entry.
     pub fn lies_in_executable(&self) -> bool {
         let address = std::ptr::from_ref(black_box(self)).addr();
         let mut question = Question { address, found: None };
@@ -119,7 +119,7 @@ pub fn is_socket(file: impl AsFd) -> bool {
     fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
 }
 
-/// Whether this process has more threads than one. Without /proc there is nobody to ask.
+/// Whether this process has more threads than one. Without /proc that is not known.
 pub fn has_threads() -> bool {
     counted_threads("/proc/self").is_some_and(|threads| threads > 1)
 }

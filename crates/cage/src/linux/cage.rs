@@ -4,19 +4,19 @@ use super::birth::{Birth, bear};
 use super::cgroup::{Cgroup, Site};
 use super::cpu::{Used, used_below};
 use super::descendants::{Bound, First, below, dead_children, survey};
-use super::descriptors::room_for_descriptors;
 use super::groups::own_group;
 use super::kill_loop::KillLoop;
 use super::latecomers::Latecomers;
 use super::pinned_process::PinnedProcess;
 use super::procfs::{self, Stat};
 use super::scheduling::{raise_priority, raise_session};
+use super::signal_batch::{SignalBatch, send};
 use super::signals::Mask;
 use super::wait::{Change, Waited, wait_any};
-use crate::{Cage, Command, Look, Round, SpawnError, Witness, plain};
+use crate::{Cage, Command, Observation, Round, SpawnError, Witness, plain};
 use fullstop_core::cage::{CageKind, CagePreference, Member};
 use fullstop_core::identity::Identity;
-use fullstop_core::machine::Whom;
+use fullstop_core::machine::Recipients;
 use fullstop_core::signal::Signal;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -288,7 +288,7 @@ impl LinuxCage {
 
     /// Children are left, but all are dead. Whoever could be reaped is reaped now;
     /// if there are still some, somebody outside holds their remains.
-    fn proof_among_the_dead(&mut self, look: &mut Look) -> Option<Witness> {
+    fn proof_among_the_dead(&mut self, look: &mut Observation) -> Option<Witness> {
         if !std::mem::take(&mut self.nobody_new) || look.unfinished {
             return None;
         }
@@ -320,7 +320,7 @@ impl LinuxCage {
         /// children to us meanwhile: they are there when looked at again.
         const LOOKS: usize = 8;
         let until = Instant::now() + within;
-        let mut asked = Asked::new(signal);
+        let mut batch = SignalBatch::new(signal);
         let mut seen = HashSet::new();
         let mut met = HashSet::new();
         let mut all = true;
@@ -328,7 +328,7 @@ impl LinuxCage {
             all = survey(First::Oldest, Bound::until(until), |held, stat| {
                 met.insert(stat.pid);
                 if stat.is_alive() && seen.insert(stat.pid) && meant(stat) {
-                    asked.extend(held.try_clone(), stat);
+                    batch.extend(held.try_clone(), stat);
                 }
             });
             if !all || !seen.is_empty() {
@@ -342,12 +342,12 @@ impl LinuxCage {
             if let Some(stat) = held.stat().filter(Stat::is_alive) {
                 met.insert(stat.pid);
                 seen.insert(stat.pid);
-                asked.extend(Some(held).filter(|_| meant(&stat)), &stat);
+                batch.extend(Some(held).filter(|_| meant(&stat)), &stat);
             }
         }
         self.latecomers = Latecomers::of_a_step_that_met(met, seen.len());
-        asked.tell_all();
-        Round { alive: seen.len(), signalled: asked.told.len(), reached: asked.told }
+        batch.send_all();
+        Round { alive: seen.len(), signalled: batch.reached.len(), reached: batch.reached }
     }
 
     /// Members of our cgroup who do not descend from us: a process that entered
@@ -368,7 +368,7 @@ impl LinuxCage {
 
     /// Returns whether children are left. In a storm there are always more dead, and
     /// others want to be heard as well.
-    fn reap(&mut self, look: &mut Look) -> bool {
+    fn reap(&mut self, look: &mut Observation) -> bool {
         let leader = self.leader().map(PinnedProcess::pid);
         let mut bound = Bound::within(SHORT_LOOK);
         while bound.allows() {
@@ -403,7 +403,7 @@ impl LinuxCage {
     }
 
     /// What the leader on its way has to tell.
-    fn hear_birth(&mut self, look: &mut Look) {
+    fn hear_birth(&mut self, look: &mut Observation) {
         let Some(birth) = self.birth.take() else { return };
         match birth.outcome() {
             None => self.birth = Some(birth),
@@ -418,48 +418,6 @@ impl LinuxCage {
             }
         }
     }
-}
-
-/// Those who are to be told, held until then.
-struct Asked {
-    signal: Signal,
-    /// With their start times.
-    held: Vec<(PinnedProcess, u64)>,
-    /// How many of them cost a descriptor, and how many may.
-    open: usize,
-    room: usize,
-    told: Vec<(i32, u64)>,
-}
-
-impl Asked {
-    fn new(signal: Signal) -> Asked {
-        Asked { signal, held: Vec::new(), open: 0, room: room_for_descriptors(), told: Vec::new() }
-    }
-
-    fn extend(&mut self, held: Option<PinnedProcess>, stat: &Stat) {
-        self.open += usize::from(held.as_ref().is_some_and(|held| held.pidfd().is_some()));
-        self.held.extend(held.map(|held| (held, stat.start_ticks)));
-        if self.open >= self.room {
-            self.tell_all();
-        }
-    }
-
-    fn tell_all(&mut self) {
-        let told = self.held.drain(..).filter(|(held, _)| tell(held, self.signal));
-        self.told.extend(told.map(|(held, start_ticks)| (held.pid(), start_ticks)));
-        self.open = 0;
-    }
-}
-
-/// Whoever is stopped hears it only when continued.
-fn tell(held: &PinnedProcess, signal: Signal) -> bool {
-    // Asked before: the signal itself may stop it.
-    let stopped = held.is_stopped();
-    let told = held.send(signal).is_ok();
-    if told && stopped && signal != Signal::KILL {
-        let _ = held.send(Signal::CONT);
-    }
-    told
 }
 
 impl Cage for LinuxCage {
@@ -482,27 +440,27 @@ impl Cage for LinuxCage {
         Ok(())
     }
 
-    fn signal(&mut self, signal: Signal, whom: Whom, within: Duration) -> Round {
+    fn signal(&mut self, signal: Signal, whom: Recipients, within: Duration) -> Round {
         let own = rustix::process::getpid().as_raw_pid();
-        if whom != Whom::Leader {
+        if whom != Recipients::Leader {
             self.hurry();
         }
         match whom {
-            Whom::Leader => {
+            Recipients::Leader => {
                 let alive = self.alive(within);
-                let told = self.leader().filter(|leader| tell(leader, signal));
+                let told = self.leader().filter(|leader| send(leader, signal));
                 let reached: Vec<_> = told
                     .and_then(|leader| Some((leader.pid(), leader.stat()?.start_ticks)))
                     .into_iter()
                     .collect();
                 Round { alive, signalled: usize::from(told.is_some()), reached }
             }
-            Whom::Children => self.signal_tree(signal, within, |stat| stat.ppid == own),
-            Whom::Group => {
+            Recipients::Children => self.signal_tree(signal, within, |stat| stat.ppid == own),
+            Recipients::Group => {
                 let pgid = self.leader_pgid();
                 self.signal_tree(signal, within, |stat| stat.pgid == pgid)
             }
-            Whom::Tree => self.signal_tree(signal, within, |_| true),
+            Recipients::Tree => self.signal_tree(signal, within, |_| true),
         }
     }
 
@@ -560,8 +518,8 @@ impl Cage for LinuxCage {
         self.used.measured(counted.unwrap_or_else(|| used_below(Bound::within(SHORT_LOOK))))
     }
 
-    fn look(&mut self) -> Look {
-        let mut look = Look::default();
+    fn look(&mut self) -> Observation {
+        let mut look = Observation::default();
         if let Some(survivors) = self.followed.take() {
             look.proof = self.proof_by_following(&survivors);
             self.followed = Some(survivors);

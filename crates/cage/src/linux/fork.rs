@@ -30,7 +30,7 @@ pub fn fork(exit_signal: Signal) -> io::Result<Fork> {
 }
 
 fn refuse_threads() -> io::Result<()> {
-    // Where nobody can tell: fullstop itself starts no thread.
+    // Where it cannot be told: fullstop itself starts no thread.
     if has_threads() {
         return Err(io::Error::other("a process with threads must not fork"));
     }

@@ -144,7 +144,7 @@ impl KillLoop {
         let bound = Bound::within(LONGEST_ROUND);
         walk(First::Oldest, bound, look, |held, ()| self.kill(held, &mut round));
         self.somebody_new = !self.met.is_subset(&before);
-        // Whom a thorough one does not meet may have left its pid to others.
+        // A process that a thorough round does not meet may be gone, and its pid another's.
         if !thorough {
             self.met.extend(before);
         }

@@ -17,7 +17,7 @@ pub struct Latecomers(Option<Since>);
 #[derive(Debug)]
 struct Since {
     step: Instant,
-    /// Whom it met, dead or alive, and is not reaped yet.
+    /// The processes that it met, dead or alive, and that are not reaped yet.
     met: HashSet<i32>,
     alive: usize,
     late: usize,

@@ -28,6 +28,7 @@ mod procfs;
 mod program;
 mod scheduling;
 mod secret;
+mod signal_batch;
 mod signals;
 mod stdio;
 mod syscall;

@@ -40,7 +40,7 @@ impl PinnedProcess {
         })
     }
 
-    /// Our own parent, to be continued when the leader is. Nobody, if it is dead.
+    /// Our own parent, to be continued when the leader is. Nothing, if it is dead.
     pub fn parent() -> Option<PinnedProcess> {
         let pid = getppid()?;
         let fd = pidfd_open(legal(pid.as_raw_pid())?, PidfdFlags::empty()).ok()?;
@@ -48,14 +48,14 @@ impl PinnedProcess {
         (getppid() == Some(pid)).then_some(PinnedProcess { pid, grip: Grip::Pidfd(fd) })
     }
 
-    /// Holds `pid` if the kernel says that it is a child of ours which nobody has
-    /// waited for. Until we do, its pid cannot pass to anybody else.
+    /// Holds `pid` if the kernel says that it is a child of ours that was not waited for. Until we
+    /// wait for it, its pid cannot pass to another process.
     pub fn child(pid: i32) -> Option<PinnedProcess> {
         let pid = legal(pid)?;
         is_child(pid.as_raw_pid()).then_some(PinnedProcess { pid, grip: Grip::UnreapedChild })
     }
 
-    /// Whoever has this pid. Not to be signalled before it is known to be ours.
+    /// The process that has this pid. Not to be signalled before it is known to be ours.
     pub(super) fn anybody(pid: i32) -> Option<PinnedProcess> {
         let pid = legal(pid)?;
         let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
@@ -240,7 +240,7 @@ pub fn watch_process(pid: Pid) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-/// The end of an abandoned pipe, which reads like somebody who died.
+/// The end of an abandoned pipe, which reads like the pidfd of a dead process.
 fn abandoned() -> io::Result<OwnedFd> {
     let (end, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     Ok(end)

@@ -1,5 +1,5 @@
-//! Whether a process that somebody else wrote down lives. Nobody is signalled by what is found
-//! out here.
+//! Whether a process lives that another process wrote down. No process is signalled by what is
+//! found out here.
 
 use super::peer::peer;
 use super::pinned_process::inode_of;
@@ -28,7 +28,7 @@ pub fn presence(written: &Identity) -> Presence {
     let Some(pid) = Pid::from_raw(written.pid.max(0)) else { return Presence::Unknown };
     let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
-        // Nobody has the pid; or only a thread of another process has.
+        // No process has the pid; or only a thread of another process has.
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Presence::Gone,
         Err(_) => return Presence::Unknown,
     };
@@ -52,7 +52,7 @@ pub struct PeerProcess {
     pub pidfd: OwnedFd,
 }
 
-/// Who has made the connection at the other end. Nobody, if that process is dead, is in a pid
+/// The process that made the connection at the other end. Nothing, if it is dead, is in a pid
 /// namespace that cannot be seen from here, or cannot be held (before kernel 5.3).
 pub fn peer_process(socket: impl AsFd) -> Option<PeerProcess> {
     let pid = Pid::from_raw(peer(&socket)?.pid)?;

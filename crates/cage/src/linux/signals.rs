@@ -82,10 +82,10 @@ pub fn hold_all() -> Mask {
 
 /// Sets right what guard and keeper cannot live with.
 ///
-/// Whoever started us may have SIGCHLD ignored, and exec keeps that: the kernel
-/// would then reap our children for us, and every exit status would be lost. And
-/// whoever reads our messages may be gone before the run is; and a log that reaches
-/// its limit is to fail, and not to kill.
+/// The program that started us may have SIGCHLD ignored, and exec keeps that: the kernel
+/// would then reap our children for us, and every exit status would be lost. The reader of our
+/// messages may be gone before the run is. A log that reaches its limit is to fail, and not to
+/// kill.
 pub fn shield() {
     set_ignored(Signal::CHLD, false);
     set_ignored(Signal::PIPE, true);
@@ -97,7 +97,7 @@ pub fn set_ignored(signal: Signal, ignored: bool) {
     let _ = syscall::ignore(signal.number(), ignored);
 }
 
-/// A signal that came, and from whom.
+/// A signal that came, and its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     pub signal: Signal,

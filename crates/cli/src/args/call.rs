@@ -5,9 +5,10 @@ use crate::grammar::Command;
 use crate::since::Since;
 pub use fullstop::{Agent, Ready};
 use fullstop::{
-    CagePreference, Fit, HostPolicy, Key, Labels, Ladder, OnExit, Signal, Size, Stdin, Stream,
+    CagePreference, HostPolicy, Key, Labels, Ladder, OnExit, ResizePolicy, Signal, Size, Stdin,
+    Stream,
 };
-use fullstop_keeper::Loudness;
+use fullstop_keeper::Verbosity;
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub struct RunOptions {
     pub name: Option<String>,
     pub group: Option<String>,
     pub report: Option<OsString>,
-    pub loudness: Loudness,
+    pub verbosity: Verbosity,
     pub command: Vec<OsString>,
 }
 
@@ -80,7 +81,7 @@ pub struct RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowSize {
     /// As large as its windows let it be.
-    Follow(Fit),
+    Follow(ResizePolicy),
     Fixed(Size),
 }
 

@@ -7,7 +7,7 @@ use crate::grammar::Opt;
 use fullstop::CagePreference;
 use fullstop::HostPolicy;
 use fullstop::OnExit;
-use fullstop_keeper::Loudness;
+use fullstop_keeper::Verbosity;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
@@ -19,8 +19,8 @@ pub fn run(mut words: Words<'_>) -> Read<Call> {
     let mut options = RunOptions::default();
     while let Some(option) = words.next()? {
         match option.long {
-            "quiet" => options.loudness = Loudness::Quiet,
-            "verbose" => options.loudness = Loudness::Verbose,
+            "quiet" => options.verbosity = Verbosity::Quiet,
+            "verbose" => options.verbosity = Verbosity::Verbose,
             "detach-keys" => options.detach_keys = Some(words.keys(option)?),
             _ => common(&mut words, option, &mut options)?,
         }
@@ -29,7 +29,7 @@ pub fn run(mut words: Words<'_>) -> Read<Call> {
 }
 
 pub fn start(mut words: Words<'_>) -> Read<Call> {
-    // Whoever asks for a run in the background may go; the run was meant to stay.
+    // The program that asks for a run in the background may go; the run was meant to stay.
     let mut run = RunOptions { on_host_exit: Some(HostPolicy::Ignore), ..RunOptions::default() };
     let (mut ready, mut timeout, mut keep_fds, mut json) = (None, None, Vec::new(), false);
     while let Some(option) = words.next()? {

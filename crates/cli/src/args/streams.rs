@@ -3,7 +3,7 @@
 use super::call::{RunOptions, WindowSize};
 use super::words::{Read, Words, wrong};
 use crate::grammar::Opt;
-use fullstop::{Fit, Stdin};
+use fullstop::{ResizePolicy, Stdin};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -27,8 +27,8 @@ pub fn streams(words: &mut Words<'_>, option: &Opt, options: &mut RunOptions) ->
 
 fn size(text: &str) -> Read<WindowSize> {
     match text {
-        "latest" => Ok(WindowSize::Follow(Fit::Latest)),
-        "smallest" => Ok(WindowSize::Follow(Fit::Smallest)),
+        "latest" => Ok(WindowSize::Follow(ResizePolicy::Latest)),
+        "smallest" => Ok(WindowSize::Follow(ResizePolicy::Smallest)),
         _ => match text.parse() {
             Ok(size) => Ok(WindowSize::Fixed(size)),
             Err(why) => wrong(format!("--size: {why}; or latest, or smallest")),

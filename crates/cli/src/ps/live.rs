@@ -44,7 +44,7 @@ async fn each(mut watch: Watch) -> Result<(), Fail> {
     let mut looking = Looking::default();
     loop {
         json(&watch.next().await?)?;
-        looking.tell("changes", watch.why_looking());
+        looking.tell("changes", watch.why_polling());
     }
 }
 
@@ -59,7 +59,7 @@ async fn list(mut watch: Watch, options: &PsOptions) -> Result<(), Fail> {
             listed.apply(change?);
         }
         show(&listed, options.form, is_drawn).await?;
-        looking.tell("changes", watch.why_looking());
+        looking.tell("changes", watch.why_polling());
         let patience = if is_drawn { TICK.saturating_sub(TOGETHER) } else { Duration::MAX };
         if let Ok(change) = timeout(patience, watch.next()).await {
             listed.apply(change?);

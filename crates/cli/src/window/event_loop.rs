@@ -44,7 +44,7 @@ pub struct Window<'r> {
     tty: Tty,
     keyboard: Keyboard,
     signals: Signals,
-    /// Readable when whoever started us is dead, if that matters.
+    /// Readable when our parent is dead, if that matters.
     host: Option<OwnedFd>,
     stopping: Stopping,
     /// Whether a TSTP stops us; else it is the command's.
@@ -138,7 +138,7 @@ impl<'r> Window<'r> {
         }
     }
 
-    /// Nothing more is to be shown, or it was shown to nobody for long enough.
+    /// Nothing more is to be shown, or no reader has taken it for long enough.
     fn is_over(&self) -> Option<Box<Report>> {
         if let Some(report) = self.source.report().filter(|_| self.output.is_empty()) {
             return Some(Box::new(report.clone()));
@@ -225,7 +225,7 @@ impl<'r> Window<'r> {
         }
     }
 
-    /// A terminal that is not taken is somebody else's.
+    /// A terminal that is not taken belongs to another job.
     fn wants_keys(&self) -> bool {
         if self.tty.is_there() && !self.tty.is_taken() {
             return false;
@@ -276,7 +276,7 @@ impl<'r> Window<'r> {
         Some(WindowEnd::Detached)
     }
 
-    /// Nobody sees the window any more. A run that was started from it ends.
+    /// The window's terminal is gone. A run that was started from it ends.
     fn lose_window(&mut self, signal: Signal) -> Result<Option<WindowEnd>, Fail> {
         if self.role != Role::Owner {
             return Ok(Some(WindowEnd::Signal(signal)));

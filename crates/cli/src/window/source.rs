@@ -3,7 +3,7 @@
 use crate::fail::Fail;
 use fullstop::attach::{Attachment, Finished, Next};
 use fullstop::blocking::{self, Background};
-use fullstop::{AttachOptions, Error, Report, Run, Shown, Size};
+use fullstop::{AttachOptions, Error, Report, Run, Size, WindowEvent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::time::{Duration, Instant};
@@ -46,10 +46,10 @@ impl Source {
                 self.attachment.finish(finished?)?;
             }
             match self.attachment.advance()? {
-                Next::Show(Shown::Screen(bytes)) => return Ok(Some(Output::Screen(bytes))),
-                Next::Show(Shown::Bytes(bytes)) => return Ok(Some(Output::Bytes(bytes))),
-                Next::Show(Shown::Over(_)) | Next::Wait => return Ok(None),
-                // Whoever looks has a terminal of its own size.
+                Next::Show(WindowEvent::Screen(bytes)) => return Ok(Some(Output::Screen(bytes))),
+                Next::Show(WindowEvent::Bytes(bytes)) => return Ok(Some(Output::Bytes(bytes))),
+                Next::Show(WindowEvent::Over(_)) | Next::Wait => return Ok(None),
+                // The window has a terminal of its own size.
                 Next::Show(_) => {}
                 Next::Work(work) => {
                     let work = move || async move { Ok(work.run().await) };
@@ -85,8 +85,8 @@ impl Source {
         self.attachment.report().filter(|_| self.attachment.is_over())
     }
 
-    /// Whether keys are to be read: as long as somebody takes them. Where nobody is,
-    /// what a hand types may still be the keys to leave.
+    /// Whether keys are to be read: as long as the keeper takes them. Without a keeper, what a
+    /// person types may still be the keys to leave.
     pub fn takes_keys(&self, by_hand: bool) -> bool {
         match self.attachment.descriptor() {
             Some(_) => self.attachment.unsent() < ENOUGH_TYPED,
@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// What is typed where nobody takes it goes nowhere.
+    /// What is typed is lost where no keeper takes it.
     pub fn type_bytes(&mut self, bytes: &[u8]) {
         let _ = self.attachment.type_bytes(bytes);
         self.flush();
@@ -142,7 +142,7 @@ impl Source {
             flags.set(PollFlags::OUT, self.attachment.unsent() > 0);
             return Some(PollFd::from_borrowed_fd(keeper, flags));
         }
-        // Without room nobody would take up what the log has.
+        // Without room the terminal could not take what the log has.
         let work = self.work.as_ref().filter(|_| room || self.attachment.is_disconnected());
         work.map(|work| PollFd::new(work, PollFlags::IN))
     }

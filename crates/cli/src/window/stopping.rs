@@ -44,8 +44,8 @@ impl Stopping {
         Ok(())
     }
 
-    /// The end that somebody wanted has come: what was written is shown to whoever reads
-    /// it soon.
+    /// The end that was asked for has come: what was written is still shown, as long as a reader
+    /// takes it soon.
     pub fn is_over(&mut self, report: Box<Report>) {
         if !matches!(self, Stopping::Over { .. }) {
             let (now, Drain { quiet, most }) = (Instant::now(), Drain::default());
@@ -53,14 +53,14 @@ impl Stopping {
         }
     }
 
-    /// Somebody reads.
+    /// The reader has taken something.
     pub fn is_read(&mut self) {
         if let Stopping::Over { quiet, .. } = self {
             *quiet = Instant::now() + Drain::default().quiet;
         }
     }
 
-    /// When nobody is waited for any more.
+    /// When the reader is not waited for any more.
     pub fn until(&self) -> Option<Instant> {
         match self {
             Stopping::Over { quiet, most, .. } => Some(*quiet.min(most)),

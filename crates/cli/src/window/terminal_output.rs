@@ -27,7 +27,7 @@ pub struct TerminalOutput {
     unwritten: VecDeque<u8>,
     /// How much was written.
     shown: u64,
-    /// Nobody can see it any more.
+    /// The terminal is gone, or its reader.
     lost: Option<Lost>,
     other_screen: OtherScreen,
 }

@@ -33,7 +33,7 @@ impl Tty {
         self.taken = tcsetattr(io::stdin(), OptionalActions::Now, &modes).is_ok();
     }
 
-    /// As it was found. In the background it is somebody else's by now.
+    /// As it was found. In the background it belongs to another job by now.
     pub fn give_back(&mut self) {
         if let Some(found) = self.found.as_ref().filter(|_| self.taken)
             && is_ours()
@@ -59,5 +59,5 @@ pub fn is_on_terminal() -> bool {
 pub fn size() -> Option<Size> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     let known = size.ws_row > 0 && size.ws_col > 0;
-    known.then(|| Size { rows: size.ws_row, cols: size.ws_col }.within_reason())
+    known.then(|| Size { rows: size.ws_row, cols: size.ws_col }.clamped())
 }

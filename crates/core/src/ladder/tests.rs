@@ -144,7 +144,7 @@ fn asks_the_rest_from_term_on() {
         ("close-stdin:1s,kill:1s", "kill:1s"),
     ];
     for (text, expected) in table {
-        assert_eq!(ladder(text).for_the_rest().to_string(), expected);
+        assert_eq!(ladder(text).after_leader().to_string(), expected);
     }
 }
 

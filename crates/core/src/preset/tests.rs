@@ -15,7 +15,7 @@ fn the_data_is_whole() {
         let ladder: Ladder = agent.ladder.parse().unwrap();
         assert_eq!(ladder.to_string(), agent.ladder);
         assert_eq!(ladder.soft()[0].action, Action::Signal(Signal::INT));
-        let rest = ladder.for_the_rest();
+        let rest = ladder.after_leader();
         assert_eq!(rest.soft()[0].action, Action::Signal(Signal::TERM));
         assert_eq!(ladder.total(), Ladder::default().total());
         assert!(!agent.why.contains('\n') && agent.why.ends_with('.'));

@@ -3,7 +3,7 @@
 use fullstop_core::clocks::Clocks;
 use fullstop_core::ladder::Target;
 use fullstop_core::machine::{
-    Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom, decide,
+    Ask, Climb, Effect, Input, Leader, Plan, Recipients, Rest, State, Stop, decide,
 };
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Moment, OnExit, Proof, Reason};
@@ -79,7 +79,7 @@ fn turns_polite_again(plan: &Plan, state: State, input: Input, now: Moment) -> D
     let killing = state.is_killing();
     let (state, mut effects) = decide(plan, state, input, now);
     if killing && input == Input::HostGone {
-        effects.push(Effect::Signal { signal: Signal::TERM, whom: Whom::Tree });
+        effects.push(Effect::Signal { signal: Signal::TERM, whom: Recipients::Tree });
     }
     (state, effects)
 }
@@ -87,8 +87,8 @@ fn turns_polite_again(plan: &Plan, state: State, input: Input, now: Moment) -> D
 fn talks_to_the_dead(plan: &Plan, state: State, input: Input, now: Moment) -> Decision {
     let (state, mut effects) = decide(plan, state, input, now);
     for effect in &mut effects {
-        if let Effect::Signal { whom: whom @ Whom::Children, .. } = effect {
-            *whom = Whom::Leader;
+        if let Effect::Signal { whom: whom @ Recipients::Children, .. } = effect {
+            *whom = Recipients::Leader;
         }
     }
     (state, effects)

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use fullstop_core::machine::{Ask, Climb, Effect, Input, Leader, Plan, Rest, State, Stop, Whom};
+use fullstop_core::machine::{
+    Ask, Climb, Effect, Input, Leader, Plan, Recipients, Rest, State, Stop,
+};
 use fullstop_core::words::{Moment, Reason};
 
 use crate::cast::Hand;
@@ -102,7 +104,7 @@ impl Seen {
         );
         let to_leader = matches!(
             effect,
-            Effect::Signal { whom: Whom::Leader, .. }
+            Effect::Signal { whom: Recipients::Leader, .. }
                 | Effect::Heard(_)
                 | Effect::Forward(_)
                 | Effect::CloseStdin

@@ -404,7 +404,7 @@ impl World {
 /// How long a stop may take from its first reason to its end: promise 4. The host's death puts
 /// its short ladder in the place of the rest of the other one.
 fn longest(plan: &Plan) -> Duration {
-    let ladder = plan.ladder.total().max(plan.ladder.for_the_rest().total());
+    let ladder = plan.ladder.total().max(plan.ladder.after_leader().total());
     let kill = plan.ladder.kill_patience().max(host_gone().kill_patience());
     ladder + host_gone().total() + kill
 }

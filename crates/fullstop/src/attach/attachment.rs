@@ -35,20 +35,20 @@ pub struct AttachOptions {
 /// What a window is to show next.
 ///
 /// ```
-/// use fullstop::Shown;
+/// use fullstop::WindowEvent;
 ///
-/// fn show(shown: Shown, screen: &mut Vec<u8>) {
+/// fn show(shown: WindowEvent, screen: &mut Vec<u8>) {
 ///     match shown {
-///         Shown::Screen(bytes) => *screen = bytes,
-///         Shown::Bytes(bytes) => screen.extend(bytes),
-///         Shown::Over(report) => println!("{}", report.reason()),
+///         WindowEvent::Screen(bytes) => *screen = bytes,
+///         WindowEvent::Bytes(bytes) => screen.extend(bytes),
+///         WindowEvent::Over(report) => println!("{}", report.reason()),
 ///         _ => {}
 ///     }
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Shown {
+pub enum WindowEvent {
     /// The terminal is as large as this from here on. It comes before each screen.
     Resized(Size),
     /// The screen as it is now, in place of whatever was shown before. It comes
@@ -66,7 +66,7 @@ pub enum Shown {
 #[derive(Debug)]
 pub enum Next {
     /// This is to be shown.
-    Show(Shown),
+    Show(WindowEvent),
     /// There is nothing to do until [`Attachment::descriptor`] is readable, or, where there is
     /// none, until the work that was given out is finished.
     Wait,
@@ -111,7 +111,7 @@ enum State {
 impl Attachment {
     /// Attaches. A run that is over, or stuck, is an error that has its report, but for an owner.
     ///
-    /// If the future is dropped, nobody is attached.
+    /// If the future is dropped, no window is attached.
     pub async fn open(run: &Run, options: AttachOptions) -> Result<Attachment> {
         let run = run.unhosted();
         let mut attached = Link::open(&run, options).await;
@@ -160,7 +160,7 @@ impl Attachment {
                 State::Asking | State::Reading(_) => return Ok(Next::Wait),
                 State::Log { piece, .. } if piece.is_some() => {
                     let bytes = piece.take().unwrap_or_default();
-                    return Ok(Next::Show(Shown::Bytes(bytes)));
+                    return Ok(Next::Show(WindowEvent::Bytes(bytes)));
                 }
                 State::Log { report, .. } => {
                     let reading = State::Reading(report.clone());
@@ -168,7 +168,7 @@ impl Attachment {
                         return Ok(Next::Work(Work::read(tail)));
                     }
                 }
-                State::Over(report) => return Ok(Next::Show(Shown::Over(report.clone()))),
+                State::Over(report) => return Ok(Next::Show(WindowEvent::Over(report.clone()))),
             }
         }
     }
@@ -199,17 +199,17 @@ impl Attachment {
         Ok(())
     }
 
-    fn take(&mut self, heard: Option<Frame>) -> Result<Option<Shown>> {
+    fn take(&mut self, heard: Option<Frame>) -> Result<Option<WindowEvent>> {
         match heard {
             Some(Frame::Bytes(bytes)) => {
                 self.shown += bytes.len() as u64;
-                return Ok(Some(Shown::Bytes(bytes)));
+                return Ok(Some(WindowEvent::Bytes(bytes)));
             }
             Some(Frame::Screen { offset, bytes }) => {
                 self.shown = offset;
-                return Ok(Some(Shown::Screen(bytes)));
+                return Ok(Some(WindowEvent::Screen(bytes)));
             }
-            Some(Frame::Resize(size)) => return Ok(Some(Shown::Resized(size))),
+            Some(Frame::Resize(size)) => return Ok(Some(WindowEvent::Resized(size))),
             Some(Frame::Report(json)) => {
                 let report = serde_json::from_slice(&json).map_err(strange)?;
                 self.state = State::Over(Box::new(report));
@@ -314,7 +314,7 @@ impl Attachment {
     }
 
     /// Sends what can be sent without waiting: [`io::ErrorKind::WouldBlock`], if something is
-    /// left, and [`io::ErrorKind::BrokenPipe`], if nobody is there to hear it.
+    /// left, and [`io::ErrorKind::BrokenPipe`], if the keeper has hung up.
     pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.state {
             State::Keeper(link) => link.flush(),

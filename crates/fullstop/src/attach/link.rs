@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::orders::await_there;
 use crate::run::Run;
 use crate::stop::{self, Accepted};
-use fullstop_protocol::{Frame, Frames, RequestKind, Size};
+use fullstop_protocol::{Frame, FrameDecoder, RequestKind, Size};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
@@ -19,9 +19,9 @@ const PIECE: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Link {
     stream: UnixStream,
-    frames: Frames,
+    frames: FrameDecoder,
     unsent: Vec<u8>,
-    /// Nobody hears what is sent any more.
+    /// The keeper has hung up: what is sent is lost.
     is_hung_up: bool,
 }
 
@@ -40,7 +40,7 @@ impl Link {
             Accepted::By(line, _) => {
                 let fail = Error::io("use the line to the keeper");
                 let (stream, beyond) = line.into_parts().map_err(fail)?;
-                let mut frames = Frames::default();
+                let mut frames = FrameDecoder::default();
                 frames.feed(&beyond);
                 Ok(Attached::To(Link { stream, frames, unsent: Vec::new(), is_hung_up: false }))
             }
@@ -72,7 +72,7 @@ impl Link {
     }
 
     pub fn resize(&mut self, size: Size) {
-        self.unsent.extend(Frame::Resize(size.within_reason()).encode());
+        self.unsent.extend(Frame::Resize(size.clamped()).encode());
     }
 
     pub fn tell_shown(&mut self, bytes: u64, refusal: Option<String>) {

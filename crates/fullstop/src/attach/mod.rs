@@ -1,16 +1,16 @@
 //! A window on a run's terminal, without any waiting of its own.
 //!
-//! A program with an async runtime takes a [`Window`](crate::Window), which is made of this. What
-//! is here is for a program that waits by itself: one that polls the window's descriptor together
-//! with a terminal and signals, as the command `fullstop attach` does, or one that is driven by
-//! the loop of a toolkit.
+//! A program with an async runtime takes a [`Window`](crate::Window), which is made of this. This
+//! module is for a program with an event loop of its own: a loop that polls the window's
+//! descriptor together with a terminal and signals, as the command `fullstop attach` does, or the
+//! loop of a toolkit.
 //!
 //! [`Attachment::advance`] says what is to be done next: show something, wait for the descriptor, or
 //! do some [`Work`] that takes its time.
 //!
 //! ```
 //! use fullstop::attach::{Attachment, Next};
-//! use fullstop::{AttachOptions, Report, Run, Shown, blocking};
+//! use fullstop::{AttachOptions, Report, Run, WindowEvent, blocking};
 //! use rustix::event::{PollFd, PollFlags, poll};
 //! use std::io::Write as _;
 //!
@@ -18,10 +18,10 @@
 //!     let mut attachment = blocking::wait(Attachment::open(run, AttachOptions::default()))?;
 //!     loop {
 //!         match attachment.advance()? {
-//!             Next::Show(Shown::Screen(bytes) | Shown::Bytes(bytes)) => {
+//!             Next::Show(WindowEvent::Screen(bytes) | WindowEvent::Bytes(bytes)) => {
 //!                 std::io::stdout().write_all(&bytes)?;
 //!             }
-//!             Next::Show(Shown::Over(report)) => return Ok(*report),
+//!             Next::Show(WindowEvent::Over(report)) => return Ok(*report),
 //!             Next::Show(_) => {}
 //!             // A program that has more to do does this on a thread: see `blocking::Background`.
 //!             Next::Work(work) => {
@@ -42,5 +42,5 @@ mod attachment;
 mod link;
 mod work;
 
-pub use attachment::{AttachOptions, Attachment, Next, Shown};
+pub use attachment::{AttachOptions, Attachment, Next, WindowEvent};
 pub use work::{Finished, Work};

@@ -11,7 +11,7 @@ use crate::runs::Runs;
 use crate::secret;
 use crate::unanswered::Undelivered;
 use fullstop_cage::linux::Mask;
-use fullstop_keeper::{Assignment, Ending, Loudness, Sink, fresh_id};
+use fullstop_keeper::{Assignment, Ending, Sink, Verbosity, fresh_id};
 use fullstop_protocol::{
     FailureCode, Host, HostPolicy, Launch, Placement, Reply, ReplyKind, Sealed, Spec, Start, Stdin,
     Text,
@@ -24,7 +24,7 @@ impl Command {
     /// Runs it beside this program, which it shares stdout and stderr with. It is
     /// stopped when this program dies, unless told otherwise.
     ///
-    /// If the future is dropped, nothing runs that nobody knows of: what was begun is stopped.
+    /// If the future is dropped, what was begun is stopped: no run is left whose id is unknown.
     pub async fn spawn(self) -> Result<Run> {
         self.begin(Placement::Beside).await
     }
@@ -32,7 +32,7 @@ impl Command {
     /// Runs it in the background, with logs in its directory. It lives on when this
     /// program dies, unless told otherwise.
     ///
-    /// If the future is dropped, nothing runs that nobody knows of: what was begun is stopped.
+    /// If the future is dropped, what was begun is stopped: no run is left whose id is unknown.
     pub async fn start(mut self) -> Result<Run> {
         self.spec.on_host_exit.get_or_insert(HostPolicy::Ignore);
         self.begin(Placement::Background).await
@@ -49,10 +49,10 @@ impl Command {
     async fn begin(self, placement: Placement) -> Result<Run> {
         let mask = Mask::current();
         let begin = async move {
-            let asked = help(move || Asked::of(self, placement)).await??;
-            let secrets = read_secrets(&asked.spec).await?;
+            let prepared = help(move || PreparedRun::of(self, placement)).await??;
+            let secrets = read_secrets(&prepared.spec).await?;
             let (runs, recruit, start, _group) =
-                help(move || asked.recruit(secrets, &mask)).await??;
+                help(move || prepared.recruit(secrets, &mask)).await??;
             // The group is held until it is born.
             begin_run(&runs, recruit, start).await.map(Undelivered::new)
         };
@@ -63,8 +63,8 @@ impl Command {
     /// To be called while there is one thread. Returns how to end. For the command `fullstop`;
     /// not stable.
     #[doc(hidden)]
-    pub fn run_here(self, report: Option<Sink>, loudness: Loudness) -> Result<Ending> {
-        Ok(fullstop_keeper::run(self.assigned_here(report, loudness)?))
+    pub fn run_here(self, report: Option<Sink>, verbosity: Verbosity) -> Result<Ending> {
+        Ok(fullstop_keeper::run(self.assigned_here(report, verbosity)?))
     }
 
     /// Its stack is gone by the time that the guard begins, which stays on what is left of it.
@@ -72,7 +72,7 @@ impl Command {
     fn assigned_here(
         mut self,
         report: Option<Sink>,
-        loudness: Loudness,
+        verbosity: Verbosity,
     ) -> Result<Box<Assignment>> {
         let runs = self.runs.take();
         let mut spec = self.into_spec(Placement::Foreground)?;
@@ -93,7 +93,7 @@ impl Command {
             secrets,
             ..Launch::new(fresh_id(), Placement::Foreground)
         };
-        Ok(Box::new(Assignment { spec, launch, report, loudness }))
+        Ok(Box::new(Assignment { spec, launch, report, verbosity }))
     }
 
     /// What it comes to in this placement, before anything is begun or read.
@@ -119,8 +119,8 @@ impl Command {
     }
 }
 
-/// A run that was asked for, and that nothing was begun of.
-struct Asked {
+/// A run that is ready to be started: its spec is checked, and nothing is begun.
+struct PreparedRun {
     runs: Runs,
     keeper: PathBuf,
     spec: Spec,
@@ -128,8 +128,8 @@ struct Asked {
     placement: Placement,
 }
 
-impl Asked {
-    fn of(mut command: Command, placement: Placement) -> Result<Asked> {
+impl PreparedRun {
+    fn of(mut command: Command, placement: Placement) -> Result<PreparedRun> {
         let mut runs = command.runs.take().map_or_else(Runs::open, Ok)?;
         if let Some(keeper) = &command.keeper {
             runs = runs.with_keeper(keeper);
@@ -139,7 +139,7 @@ impl Asked {
         let mut spec = command.into_spec(placement)?;
         let group = ask(&spec, runs.store())?;
         spec.hide_secret_names();
-        Ok(Asked { runs, keeper, spec, group, placement })
+        Ok(PreparedRun { runs, keeper, spec, group, placement })
     }
 
     /// Starts the process that is to be the guard.
@@ -148,7 +148,7 @@ impl Asked {
         secrets: Vec<Sealed>,
         mask: &Mask,
     ) -> Result<(Runs, Recruit, Start, Option<AskedGroup>)> {
-        let Asked { runs, keeper, spec, group, placement } = self;
+        let PreparedRun { runs, keeper, spec, group, placement } = self;
         let app = runs.app().map(str::to_owned);
         let host = fullstop_cage::linux::identify(own_pid()).map(|process| Host { app, process });
         let launch = Launch {
@@ -178,7 +178,7 @@ pub(crate) fn ask(spec: &Spec, store: &Store) -> Result<Option<AskedGroup>> {
     Ok(group.map(|group| group.ask(store.root())).transpose()?)
 }
 
-/// They may be pipes, and whoever writes into those may take a while.
+/// A secret's file may be a pipe, whose writer may take a while.
 async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
     if spec.secrets.is_empty() {
         return Ok(Vec::new());

@@ -16,7 +16,7 @@ use fullstop_protocol::{Spec, Text};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use streams::Asked;
+use streams::StreamOptions;
 
 /// A command to be run so that stopping it stops everything it starts.
 ///
@@ -48,7 +48,7 @@ pub struct Command {
     ladder: Option<Ladder>,
     grace: Option<Duration>,
     agent: Agent,
-    streams: Asked,
+    streams: StreamOptions,
     runs: Option<Runs>,
     keeper: Option<PathBuf>,
 }
@@ -84,7 +84,7 @@ impl Command {
             ladder: None,
             grace: None,
             agent: Agent::Auto,
-            streams: Asked::default(),
+            streams: StreamOptions::default(),
             runs: None,
             keeper: None,
         }

@@ -5,7 +5,9 @@ use super::Command;
 use crate::error::{CommandError, Error, Result};
 use fullstop_cage::linux::is_inheritable;
 use fullstop_core::words::OnExit;
-use fullstop_protocol::{Drain, Fit, Output, Placement, SecretFile, Size, Spec, Stdin, Text};
+use fullstop_protocol::{
+    Drain, Output, Placement, ResizePolicy, SecretFile, Size, Spec, Stdin, Text,
+};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,14 +15,14 @@ use std::time::Duration;
 /// Below this a log would hold less than its marks and one screen.
 const LEAST_LOG: u64 = 64 << 10;
 
-/// What was said about the streams; nothing is what is usual where the run stands.
+/// What the caller chose for the streams. What is not chosen is as usual where the run stands.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct StreamOptions {
     stdin: Option<Stdin>,
     log: bool,
     capture: bool,
     pty: Option<Size>,
-    fit: Option<Fit>,
+    fit: Option<ResizePolicy>,
     log_max: Option<u64>,
     drain: Option<Drain>,
 }
@@ -64,8 +66,8 @@ impl Command {
         self
     }
 
-    /// When everything is dead and somebody else holds its output open: waits until
-    /// that is silent for `quiet`, and no longer than `most` in all.
+    /// When every member is dead and a process outside the run holds its output open: waits until
+    /// nothing has been written for `quiet`, and no longer than `most` in all.
     #[must_use]
     pub fn drain(mut self, quiet: Duration, most: Duration) -> Command {
         self.streams.drain = Some(Drain { quiet, most });
@@ -75,19 +77,19 @@ impl Command {
     /// Gives it a terminal of its own, which others can attach to.
     ///
     /// ```
-    /// use fullstop::{Command, Fit, Size};
+    /// use fullstop::{Command, ResizePolicy, Size};
     ///
-    /// let claude = Command::new("claude").pty(Size { rows: 50, cols: 120 }).fit(Fit::Fixed);
+    /// let claude = Command::new("claude").pty(Size { rows: 50, cols: 120 }).fit(ResizePolicy::Fixed);
     /// ```
     #[must_use]
     pub fn pty(mut self, size: Size) -> Command {
-        self.streams.pty = Some(size.within_reason());
+        self.streams.pty = Some(size.clamped());
         self
     }
 
-    /// How the size of its terminal follows whoever is attached.
+    /// How the size of its terminal follows the windows that are attached.
     #[must_use]
-    pub fn fit(mut self, fit: Fit) -> Command {
+    pub fn fit(mut self, fit: ResizePolicy) -> Command {
         self.streams.fit = Some(fit);
         self
     }
@@ -119,7 +121,7 @@ impl Command {
 
     /// Leaves this descriptor of this program's open for a command in the background, which
     /// gets none but its stdio otherwise. It must not close on exec. Such a run
-    /// cannot be restarted: nobody could give it its descriptors again.
+    /// cannot be restarted: its descriptors cannot be had again.
     #[must_use]
     pub fn keep_fd(mut self, fd: RawFd) -> Command {
         self.spec.keep_fds.push(fd);
@@ -150,16 +152,16 @@ impl Command {
     }
 
     fn output_in(&self, placement: Placement) -> Result<Output, CommandError> {
-        let asked = &self.streams;
-        if asked.fit.is_some() && asked.pty.is_none() {
+        let options = &self.streams;
+        if options.fit.is_some() && options.pty.is_none() {
             return Err(CommandError::SizeWithoutTerminal);
         }
-        match (asked.pty, placement) {
+        match (options.pty, placement) {
             (Some(_), Placement::Foreground) => Err(CommandError::TerminalInPlace),
-            (Some(size), _) => Ok(Output::Terminal { size, fit: asked.fit.unwrap_or_default() }),
+            (Some(size), _) => Ok(Output::Terminal { size, fit: options.fit.unwrap_or_default() }),
             (None, Placement::Background) => Ok(Output::Log),
-            (None, _) if asked.capture => Ok(Output::Log),
-            (None, _) if asked.log => Ok(Output::Show),
+            (None, _) if options.capture => Ok(Output::Log),
+            (None, _) if options.log => Ok(Output::Show),
             (None, _) => Ok(Output::Inherit),
         }
     }
@@ -184,7 +186,7 @@ impl Command {
 
     /// Why this does not go together.
     fn misfit(&self) -> Option<CommandError> {
-        let (asked, spec) = (&self.streams, &self.spec);
+        let (options, spec) = (&self.streams, &self.spec);
         let captured = spec.output.is_captured();
         let ladder_reads =
             spec.output.terminal().is_some() || matches!(spec.stdin, Stdin::Pipe | Stdin::Inherit);
@@ -194,16 +196,16 @@ impl Command {
             (
                 spec.on_exit == OnExit::Release
                     && captured
-                    && (asked.log_max.is_some()
-                        || asked.drain.is_some()
+                    && (options.log_max.is_some()
+                        || options.drain.is_some()
                         || spec.no_output_timeout.is_some()),
                 CommandError::ReleasedWritesItself,
             ),
-            (asked.log_max.is_some() && !captured, CommandError::NoLogToLimit),
-            (asked.log_max.is_some_and(|most| most < LEAST_LOG), CommandError::LogTooShort),
-            (asked.drain.is_some() && !captured, CommandError::NothingToDrain),
+            (options.log_max.is_some() && !captured, CommandError::NoLogToLimit),
+            (options.log_max.is_some_and(|most| most < LEAST_LOG), CommandError::LogTooShort),
+            (options.drain.is_some() && !captured, CommandError::NothingToDrain),
             (
-                asked.drain.is_some_and(|drain| drain.quiet > drain.most),
+                options.drain.is_some_and(|drain| drain.quiet > drain.most),
                 CommandError::DrainTooShort,
             ),
             (spec.no_output_timeout.is_some() && !captured, CommandError::OutputUnseen),

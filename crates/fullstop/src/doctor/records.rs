@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::runs::Runs;
 use fullstop_cage::linux::{identify, inside};
 use fullstop_core::id::Id;
-use fullstop_keeper::sweep::{self, Elsewhere};
+use fullstop_keeper::sweep::{self, LostElsewhere};
 use fullstop_protocol::Record;
 use fullstop_protocol::Whereabouts;
 use fullstop_store::{Standing, Store, StoreError, world};
@@ -52,7 +52,7 @@ pub fn names<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
 fn lost(store: &Store) -> Result<[Finding; 2]> {
     let (mut here, mut alive, mut elsewhere) = (Vec::new(), 0, Vec::new());
     for id in sweep::lost(store)? {
-        if let Some(lost) = Elsewhere::look(store, &id).filter(|lost| !lost.is_provable()) {
+        if let Some(lost) = LostElsewhere::look(store, &id).filter(|lost| !lost.is_provable()) {
             elsewhere.push(lost);
             continue;
         }
@@ -78,13 +78,13 @@ fn lost(store: &Store) -> Result<[Finding; 2]> {
 
 /// The lost runs that no sweep of this place can end: where they are from, and how to be rid
 /// of them.
-fn not_judged(lost: &[Elsewhere]) -> Finding {
+fn not_judged(lost: &[LostElsewhere]) -> Finding {
     if lost.is_empty() {
         let what = "no lost run is of another machine or pid namespace";
         return Finding::green(Area::State, "elsewhere", what);
     }
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for Elsewhere { whereabouts, world, .. } in lost {
+    for LostElsewhere { whereabouts, world, .. } in lost {
         let place = match whereabouts {
             Whereabouts::OtherNamespace => format!("pid namespace {}", world.pid_namespace),
             _ => format!("machine {}", world.machine),

@@ -6,7 +6,7 @@ use crate::runs::Runs;
 use crate::status::{Process, Status, Usage, members};
 use fullstop_core::id::Id;
 use fullstop_core::words::Stream;
-use fullstop_keeper::sweep::{self, ForgetError, Found, Mode, living_cgroup, sweep_one};
+use fullstop_keeper::sweep::{self, ForgetError, Mode, SweepFinding, living_cgroup, sweep_one};
 use fullstop_protocol::{Record, RunState, Spec, Whereabouts};
 use fullstop_store::{Extent, Standing, Store};
 
@@ -95,10 +95,10 @@ impl RunFiles {
         };
         if is_lost {
             match sweep_one(store, &self.id, Mode::End).map(|swept| swept.found) {
-                Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
+                Some(SweepFinding::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
                     return Err(Error::LostElsewhere { id: self.id.clone(), whereabouts });
                 }
-                Some(Found::LeftAlone { .. }) => {
+                Some(SweepFinding::LeftAlone { .. }) => {
                     self.check_cgroup()?;
                     store.put_away(&self.id)?;
                 }

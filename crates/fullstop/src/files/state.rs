@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::runs::{Pruned, Runs};
 use crate::status::Status;
 use fullstop_core::id::Id;
-use fullstop_keeper::sweep::{self, Elsewhere, Mode, Swept};
+use fullstop_keeper::sweep::{self, LostElsewhere, Mode, Swept};
 use fullstop_protocol::{Event, Whereabouts};
 use fullstop_store::{GroupName, Standing, Store, StoreError};
 use std::collections::{BTreeSet, HashMap};
@@ -42,7 +42,7 @@ impl StateFiles {
         self.list_among(&self.unfinished()?, all)
     }
 
-    pub fn list_swept(&self, all: bool) -> Result<Vec<Status>> {
+    pub fn sweep_and_list(&self, all: bool) -> Result<Vec<Status>> {
         let unfinished = self.unfinished()?;
         let listed = self.list_among(&unfinished, all)?;
         let is_lost = |status: &&Status| !status.live && unfinished.contains(&status.id);
@@ -108,9 +108,9 @@ impl StateFiles {
         Ok(sweep::sweep(self.store(), Mode::DryRun)?)
     }
 
-    pub fn elsewhere(&self) -> Result<Vec<Elsewhere>> {
+    pub fn lost_elsewhere(&self) -> Result<Vec<LostElsewhere>> {
         let lost = sweep::lost(self.store())?;
-        let lost = lost.iter().filter_map(|id| Elsewhere::look(self.store(), id));
+        let lost = lost.iter().filter_map(|id| LostElsewhere::look(self.store(), id));
         Ok(lost.filter(|lost| !lost.is_provable()).collect())
     }
 

@@ -24,8 +24,8 @@ pub struct Done {
     pub result: Result<()>,
 }
 
-/// Has the request obeyed, once. A keeper that is full is waited for; one that has hung up is
-/// connected to again.
+/// Has the request obeyed, once. It waits for a keeper that has no room, and connects again to
+/// a keeper that has hung up.
 pub async fn exchange(
     run: Run,
     connection: Option<UnixStream>,

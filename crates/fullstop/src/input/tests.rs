@@ -2,8 +2,8 @@ use super::*;
 use crate::blocking;
 use crate::runs::Runs;
 use fullstop_protocol::{
-    Fit, Hello, Output, Record, Refusal, RefusalCode, Reply, ReplyKind, Request, RunState, Size,
-    Stdin, Text, Timestamp,
+    Hello, Output, Record, Refusal, RefusalCode, Reply, ReplyKind, Request, ResizePolicy, RunState,
+    Size, Stdin, Text, Timestamp,
 };
 use fullstop_store::format::{Format as _, SpecFile};
 use fullstop_store::{RunDir, Store, world};
@@ -375,7 +375,7 @@ fn as_a_stream_it_takes_a_piece_and_tells_when_all_has_arrived() {
 
 #[test]
 fn enter_is_what_the_reader_takes_for_it() {
-    let own = Output::Terminal { size: Size::default(), fit: Fit::Latest };
+    let own = Output::Terminal { size: Size::default(), fit: ResizePolicy::Latest };
     let keys = [Key::enter(), "C-d".parse().expect("a key")];
     for (name, stdin, output, bytes) in [
         ("input-keys-pipe", Stdin::Pipe, Output::Log, b"\n\x04"),

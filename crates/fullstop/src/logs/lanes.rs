@@ -170,7 +170,7 @@ impl Lanes {
         Ok(said.inspect(|said| self.speaking = unfinished(said)))
     }
 
-    /// Nothing was begun, and nobody waits for somebody else's end.
+    /// No stream has a line that is begun, and none waits until another has ended its line.
     pub fn is_done(&self) -> bool {
         self.speaking.is_none() && self.all.iter().all(|lane| lane.partial.is_empty())
     }

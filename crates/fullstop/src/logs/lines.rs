@@ -100,7 +100,7 @@ impl Lines {
         self.cursor.clone().unwrap_or_else(|| self.logs.cursor())
     }
 
-    /// The same as a stream, for those who have a `StreamExt`. It ends behind an error.
+    /// The same as a stream, for use with a `StreamExt`. It ends behind an error.
     pub fn into_stream(self) -> impl FutureStream<Item = Result<LogLine>> + Send + Unpin {
         let next = |mut lines: Lines| -> Next<Lines, LogLine> {
             Box::pin(async move {

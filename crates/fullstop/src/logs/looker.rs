@@ -1,4 +1,4 @@
-//! Reading a log ahead of whoever wants it, a batch at a time. It reads in place.
+//! Reading a log ahead of its follower, a batch at a time. It reads in place.
 
 use super::lanes::{Lanes, Wanted};
 use super::pace::Pace;

@@ -33,6 +33,16 @@ impl Stage {
         self.dir.take().expect("live").finish().expect("finished");
     }
 
+    /// Twenty lines of ten bytes on stdout, where there is room for eight, and one on stderr.
+    pub fn write_more_than_fits(&mut self) {
+        let dir = self.dir.as_ref().expect("live");
+        let mut log = dir.log(Stream::Out, Some(80)).expect("a log");
+        for line in 0..20 {
+            log.write(format!("line {line:04}\n").as_bytes(), line * 1_000_000);
+        }
+        self.err.write(b"late\n", 30_000_000);
+    }
+
     pub fn logs(&self) -> Logs {
         self.run.logs()
     }
@@ -118,12 +128,7 @@ fn what_lacks_its_newline_comes_last_and_is_a_line() {
 #[test]
 fn what_was_cut_is_told_in_its_place() {
     let mut stage = Stage::new();
-    let dir = stage.dir.as_ref().expect("live");
-    let mut log = dir.log(Stream::Out, Some(80)).expect("a log");
-    for line in 0..20 {
-        log.write(format!("line {line:04}\n").as_bytes(), line * 1_000_000);
-    }
-    stage.err.write(b"late\n", 30_000_000);
+    stage.write_more_than_fits();
     let said = all(stage.logs());
     let cut = said.iter().position(|said| said.starts_with("o-")).expect("a cut");
     assert_eq!(said[..cut], ["o:line 0000\n", "o:line 0001\n", "o:line 0002\n", "o:line 0003\n"]);

@@ -78,10 +78,10 @@ fn waiting_ends_with_the_future() {
 #[test]
 fn no_runtime_is_needed_and_progress_is_told_in_order() {
     let mut heard = Vec::new();
-    let order = |teller: Teller<u32>| async move {
+    let order = |sender: ProgressSender<u32>| async move {
         for progress in 1..=3 {
             sleep(Duration::from_millis(1)).await;
-            teller.tell(progress);
+            sender.send(progress);
         }
         Ok(4)
     };

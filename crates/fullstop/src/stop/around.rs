@@ -3,7 +3,7 @@
 use super::Progress;
 use super::ask::has_socket;
 use super::follow::{alive, follow_over};
-use super::look::{Look, look, own_record};
+use super::look::{LatestState, look, own_record};
 use super::silence::Silence;
 use crate::error::{Error, Result};
 use crate::run::Run;
@@ -30,7 +30,7 @@ pub(super) async fn go_around(
     tell: &mut (impl FnMut(Progress) + Send),
 ) -> Result<Report> {
     let record = match look(run, Some(until)).await? {
-        Look::Settled(settled) if settled.is_over() => return Ok(settled.report),
+        LatestState::Settled(settled) if settled.is_over() => return Ok(settled.report),
         _ => record_or_spec(run)?,
     };
     if !world::is_here(&record.world) {
@@ -64,17 +64,17 @@ pub(super) async fn go_around(
     }
     // It may be stuck, which somebody has written down meanwhile.
     match look(run, Some(until)).await? {
-        Look::Settled(settled) => Ok(settled.report),
-        Look::Live(_) => Err(still_there(run, &record, left)),
+        LatestState::Settled(settled) => Ok(settled.report),
+        LatestState::Live(_) => Err(still_there(run, &record, left)),
     }
 }
 
-/// Who is left to end the run.
+/// Which process is left to end the run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     /// The guard has written down that it has taken over.
     Guard,
-    /// The guard will take over when the keeper is dead, which nobody can hasten.
+    /// The guard will take over when the keeper is dead. That cannot be hastened.
     DyingKeeper,
     Nobody,
 }
@@ -133,7 +133,7 @@ fn still_there(run: &Run, record: &Record, left: Left) -> Error {
 /// What was done so that a silent keeper hears of a stop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Woken {
-    /// It goes on, if somebody has stopped it, and finds at its socket what it was asked.
+    /// It goes on, if it was stopped (SIGSTOP), and finds at its socket what it was asked.
     Continued,
     /// It cannot be asked at its socket: it was asked by the signal that means the same order.
     Signalled,
@@ -156,8 +156,8 @@ impl Woken {
     }
 }
 
-/// Lets a keeper go on that somebody has stopped, and asks one that cannot be asked at its
-/// socket by SIGTERM, if it may be. An error, if its pid means nothing here.
+/// Continues the keeper, if it was stopped (SIGSTOP). If it cannot be asked at its socket, it is
+/// asked by SIGTERM, where `may_signal` allows that. An error, if its pid means nothing here.
 pub(super) async fn wake_keeper(run: &Run, may_signal: bool) -> Result<Woken> {
     let record = record_or_spec(run)?;
     if !world::is_here(&record.world) {
@@ -173,8 +173,8 @@ pub(super) async fn wake_keeper(run: &Run, may_signal: bool) -> Result<Woken> {
     Ok(if is_asked { Woken::Signalled } else { Woken::Continued })
 }
 
-/// Only to the very process that was written down. Without an inode of pidfs that
-/// cannot be told here, and nobody is signalled. Returns whether somebody was.
+/// Signals the very process that was written down. Without an inode of pidfs that process cannot
+/// be told from another here, and none is signalled. Returns whether it was signalled.
 pub(super) fn send(identity: Option<&Identity>, signal: Signal) -> bool {
     let held = identity.and_then(|identity| PinnedProcess::known(identity, |_| false));
     held.is_some_and(|held| held.send(signal).is_ok())

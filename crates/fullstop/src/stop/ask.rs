@@ -110,7 +110,7 @@ fn refused(run: &Run, refusal: Refusal) -> Error {
     }
 }
 
-/// Leave to ask. Whoever waits for it waits for others who ask, and not for the keeper.
+/// Leave to ask. A wait for it is a wait for other orders of this process, and not for the keeper.
 async fn permit<W: Fn() -> Option<i32>>(
     silence: &mut Silence<W>,
 ) -> Option<SemaphorePermit<'static>> {
@@ -122,8 +122,8 @@ async fn permit<W: Fn() -> Option<i32>>(
     permit
 }
 
-/// Whether there is a socket to ask at. A keeper that hangs has one, whose queue may be full;
-/// one whose socket was removed or replaced does not hear what it is asked there.
+/// Whether there is a socket to ask at. A keeper that hangs has one, whose queue may be full. A
+/// keeper whose socket was removed or replaced does not hear what it is asked there.
 pub(super) async fn has_socket(run: &Run) -> bool {
     match Line::connect(run.runs().store(), run.id()).await {
         Ok(_) => true,
@@ -132,7 +132,7 @@ pub(super) async fn has_socket(run: &Run) -> bool {
     }
 }
 
-/// One exchange; nothing, if nobody answers at the other end.
+/// One exchange; nothing, if there is no answer.
 async fn ask(run: &Run, request: &RequestKind) -> Result<Option<(Line, ReplyKind)>> {
     let exchange = async {
         let mut line = Line::connect(run.runs().store(), run.id()).await?;

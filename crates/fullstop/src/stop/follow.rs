@@ -2,7 +2,7 @@
 //! guard, and looking at its files only then.
 
 use super::around::send;
-use super::look::{Look, Settled, look};
+use super::look::{LatestState, Settled, look};
 use super::silence::Silence;
 use super::{GONE, Progress};
 use crate::any_of::{Wait, any_of};
@@ -65,12 +65,12 @@ async fn follow_until(
     let mut told: Option<RunState> = None;
     loop {
         let record = match look(run, until).await {
-            Ok(Look::Settled(settled)) if stuck_counts || settled.is_over() => {
+            Ok(LatestState::Settled(settled)) if stuck_counts || settled.is_over() => {
                 settled.let_go().await;
                 return Ok(Some(settled.report));
             }
-            Ok(Look::Settled(settled)) => settled.record.map(Box::new),
-            Ok(Look::Live(record)) => record,
+            Ok(LatestState::Settled(settled)) => settled.record.map(Box::new),
+            Ok(LatestState::Live(record)) => record,
             // What we lack ourselves says nothing about the run.
             Err(error) if error.is_shortage() => {
                 sleep(TRY_AGAIN).await;

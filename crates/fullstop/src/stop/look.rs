@@ -1,17 +1,17 @@
-//! How a run stands, for whoever follows it.
+//! How a run stands, for a caller that follows it.
 
 use crate::error::{Error, Result};
 use crate::helpers::help;
 use crate::offload::offload;
 use crate::run::Run;
 use crate::shared::SWEEPING;
-use fullstop_keeper::sweep::{Found, Mode, sweep_one};
+use fullstop_keeper::sweep::{Mode, SweepFinding, sweep_one};
 use fullstop_protocol::{Record, Report};
 use fullstop_store::{Standing, StoreError};
 use tokio::time::Instant;
 
-/// What a look came to.
-pub(super) enum Look {
+/// How a run stands, as far as its lock and its files tell.
+pub(super) enum LatestState {
     /// Its keeper or its guard lives, and has written this so far.
     Live(Option<Box<Record>>),
     /// Nothing more will be done about it, or nothing could be.
@@ -21,23 +21,23 @@ pub(super) enum Look {
 /// It is over, or stuck.
 pub(super) struct Settled {
     pub report: Report,
-    /// Written by a keeper or a guard, who may not be gone yet.
+    /// Written by a keeper or a guard that may not be gone yet.
     pub record: Option<Record>,
 }
 
 /// Looks at the lock, and at what was written last. A run that has neither keeper nor guard is
 /// swept, by then if it can be.
-pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<Look> {
-    let swept = |report| Look::Settled(Box::new(Settled { report, record: None }));
+pub(super) async fn look(run: &Run, until: Option<Instant>) -> Result<LatestState> {
+    let swept = |report| LatestState::Settled(Box::new(Settled { report, record: None }));
     let theirs = run.clone();
     match help(move || look_at_files(&theirs)).await?? {
         Some(look) => Ok(look),
-        None => Ok(sweep_lost(run, until).await?.map_or(Look::Live(None), swept)),
+        None => Ok(sweep_lost(run, until).await?.map_or(LatestState::Live(None), swept)),
     }
 }
 
 /// Nothing, if it has to be swept.
-fn look_at_files(run: &Run) -> Result<Option<Look>> {
+fn look_at_files(run: &Run) -> Result<Option<LatestState>> {
     match run.standing()? {
         Standing::Live => look_at_record(run).map(Some),
         Standing::Over if !run.runs().store().list_lost(run.id()).unwrap_or(false) => {
@@ -45,14 +45,14 @@ fn look_at_files(run: &Run) -> Result<Option<Look>> {
             let mut record = own_record(run)?;
             let none = || Error::Untold { id: run.id().clone(), state: "over" };
             let report = record.report.take().ok_or_else(none)?;
-            Ok(Some(Look::Settled(Box::new(Settled { report, record: Some(record) }))))
+            Ok(Some(LatestState::Settled(Box::new(Settled { report, record: Some(record) }))))
         }
         // Or it was taken off the list, and is listed again.
         Standing::Lost | Standing::Over => Ok(None),
     }
 }
 
-fn look_at_record(run: &Run) -> Result<Look> {
+fn look_at_record(run: &Run) -> Result<LatestState> {
     let record = match run.runs().store().last_record(run.id()) {
         // The generation that is meant has a record, or none yet.
         Ok(record) => meant(run, record, |now, meant| now <= meant)?,
@@ -61,27 +61,29 @@ fn look_at_record(run: &Run) -> Result<Look> {
         Err(error) => {
             let (is_newer, error) = (matches!(error, StoreError::Newer { .. }), Error::from(error));
             let is_told = is_newer || error.is_shortage();
-            return if is_told { Err(error) } else { Ok(Look::Live(None)) };
+            return if is_told { Err(error) } else { Ok(LatestState::Live(None)) };
         }
     };
     let own = run.generation().is_none_or(|meant| record.generation == meant);
     let settled = record.state.is_over() || record.state.is_stuck();
     match record.report.clone().filter(|_| own && settled) {
-        Some(report) => Ok(Look::Settled(Box::new(Settled { report, record: Some(record) }))),
-        None => Ok(Look::Live(own.then(|| Box::new(record)))),
+        Some(report) => {
+            Ok(LatestState::Settled(Box::new(Settled { report, record: Some(record) })))
+        }
+        None => Ok(LatestState::Live(own.then(|| Box::new(record)))),
     }
 }
 
 /// How a run ended, or that it is stuck. Nothing, if that cannot be told yet.
 pub(crate) async fn glance(run: &Run) -> Result<Option<Report>> {
     match look(run, None).await? {
-        Look::Settled(settled) => Ok(Some(settled.report)),
-        Look::Live(_) => Ok(None),
+        LatestState::Settled(settled) => Ok(Some(settled.report)),
+        LatestState::Live(_) => Ok(None),
     }
 }
 
-/// The report of a run that is over, or of one that was lost and is swept now. A stuck
-/// one is still to be asked.
+/// The report of a run that is over, or that was lost and is swept now. A stuck run is still to
+/// be asked.
 pub(super) async fn settled(run: &Run) -> Result<Option<Report>> {
     if run.standing()? == Standing::Live { Ok(None) } else { glance(run).await }
 }
@@ -99,7 +101,7 @@ fn meant(run: &Run, record: Record, fits: fn(u32, u32) -> bool) -> Result<Record
     }
 }
 
-/// Ends a run that nobody looks after; nothing, if somebody else is at it. It may take
+/// Ends a run that has neither keeper nor guard; nothing, if another sweep is at it. It may take
 /// seconds, which belong to no async task.
 async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>> {
     // A damaged record tells no generation, and is swept by its spec.
@@ -113,12 +115,16 @@ async fn sweep_lost(run: &Run, until: Option<Instant>) -> Result<Option<Report>>
     let sweep = move || sweep_one(runs.store(), &id, mode);
     let swept = offload(sweep).await?;
     match swept.map(|swept| swept.found) {
-        Some(Found::Ended { report, .. } | Found::Stuck { report }) => Ok(Some(*report)),
-        Some(Found::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
+        Some(SweepFinding::Ended { report, .. } | SweepFinding::Stuck { report }) => {
+            Ok(Some(*report))
+        }
+        Some(SweepFinding::LeftAlone { elsewhere: Some(whereabouts), .. }) => {
             Err(Error::LostElsewhere { id: run.id().clone(), whereabouts })
         }
-        Some(Found::LeftAlone { why, .. }) => Err(Error::NotSwept { id: run.id().clone(), why }),
+        Some(SweepFinding::LeftAlone { why, .. }) => {
+            Err(Error::NotSwept { id: run.id().clone(), why })
+        }
         // Somebody else is at it, or has just been.
-        Some(Found::PutAway | Found::WouldEnd { .. }) | None => Ok(None),
+        Some(SweepFinding::PutAway | SweepFinding::WouldEnd { .. }) | None => Ok(None),
     }
 }

@@ -1,8 +1,8 @@
 //! Stopping a run from outside: ask its keeper, follow it to its end, and go around a
 //! keeper that hangs.
 //!
-//! Every wait has an end. Whoever is killed on the way is known by its identity, on
-//! this boot, in this pid namespace, and held while it is signalled.
+//! Every wait has an end. A keeper or guard that is killed on the way is known by its identity,
+//! on this boot, in this pid namespace, and held while it is signalled.
 
 mod around;
 mod ask;
@@ -65,8 +65,8 @@ pub enum Progress {
 /// Gives an order and follows it to the end.
 ///
 /// A keeper that is asked and does not answer is gone around, after its second by a
-/// kill. A stop continues it first, and leaves it the time of the whole ladder: what it
-/// was asked may have reached it, and those who save their work then have all of theirs.
+/// kill. A stop continues it first, and leaves it the time of the whole ladder: the request may
+/// have reached it, and then members that save their work have all of their time.
 pub(crate) async fn order(
     run: &Run,
     request: &RequestKind,
@@ -150,8 +150,8 @@ fn once_more(request: RequestKind) -> RequestKind {
     }
 }
 
-/// Asks again until the ladder is over. One who does not answer holds up no other: each
-/// time the others are let in.
+/// Asks again until the ladder is over. A keeper that does not answer holds up no other order:
+/// each time the others are let in.
 async fn wait_out(run: &Run, request: &RequestKind, until: Instant) -> Result<Accepted> {
     while Instant::now() < until {
         match timeout_at(until, accept(run, request)).await {

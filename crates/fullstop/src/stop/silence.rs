@@ -5,16 +5,16 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How often the silent one is looked at. A look that comes late by as much again was
-/// late by our own starvation, which says nothing about anybody else.
+/// How often the silent process is looked at. A look that comes late by as much again was late
+/// by our own starvation, which says nothing about the other process.
 const SLICE: Duration = Duration::from_millis(100);
-/// However starved everybody is, nobody is waited for longer than this.
+/// However starved the machine is, no process is waited for longer than this.
 pub(crate) const LONGEST: Duration = Duration::from_mins(1);
 
-/// How long somebody has been silent, in time of its own: what it waited for a
+/// How long a process has been silent, in time of its own: time in which it waited for a
 /// processor does not count, and if a timer of ours was late, the count starts anew.
 pub(crate) struct Silence<W> {
-    /// Who it is that does not answer; asked only if that takes a while.
+    /// Which process it is that does not answer; asked only if that takes a while.
     whom: W,
     own_time: Option<OwnTime>,
     began: Instant,

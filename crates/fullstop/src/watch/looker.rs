@@ -21,7 +21,7 @@ pub(super) struct Looker {
     pub since: Option<Cursor>,
     journal: Tail,
     /// What was told of the runs that may stand differently without a notice.
-    known: BTreeMap<Id, Known>,
+    known: BTreeMap<Id, ReportedState>,
     /// What is to be told.
     pub changes: VecDeque<Result<Change>>,
     /// Nothing, before the first look.
@@ -30,17 +30,17 @@ pub(super) struct Looker {
 
 /// How a run stood when it was told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct ReportedState {
     generation: u32,
     events: u64,
     state: String,
     step: Option<String>,
 }
 
-impl Known {
-    fn of(run: &Status) -> Known {
+impl ReportedState {
+    fn of(run: &Status) -> ReportedState {
         let (state, step) = (run.state.clone(), run.step.clone());
-        Known { generation: run.generation, events: run.events, state, step }
+        ReportedState { generation: run.generation, events: run.events, state, step }
     }
 }
 
@@ -94,7 +94,8 @@ impl Looker {
         }
         // Those that have no notice since stand as they were told before.
         let unfinished = self.list(false)?;
-        self.known = unfinished.iter().map(|run| (run.id.clone(), Known::of(run))).collect();
+        self.known =
+            unfinished.iter().map(|run| (run.id.clone(), ReportedState::of(run))).collect();
         match self.read() {
             None => self.snapshot(true),
             Some(named) => {
@@ -117,7 +118,7 @@ impl Looker {
     fn snapshot(&mut self, missed: bool) -> Result<()> {
         let runs = self.list(self.all)?;
         let unfinished = runs.iter().filter(|run| !run.is_over());
-        self.known = unfinished.map(|run| (run.id.clone(), Known::of(run))).collect();
+        self.known = unfinished.map(|run| (run.id.clone(), ReportedState::of(run))).collect();
         self.changes.push_back(Ok(Change::Snapshot { runs, missed }));
         Ok(())
     }
@@ -157,7 +158,7 @@ impl Looker {
         if !self.filter.fits(&run) {
             return;
         }
-        let now = Known::of(&run);
+        let now = ReportedState::of(&run);
         if self.known.get(id) == Some(&now) {
             return;
         }

@@ -76,8 +76,8 @@ impl Directories {
         }
     }
 
-    /// Watches those that are not watched yet. One that cannot be is looked at by those who
-    /// follow it.
+    /// Watches the directories that are not watched yet. A directory that cannot be watched is
+    /// polled by its followers.
     fn watch(&mut self, waits: &mut Waits) {
         let now = Instant::now();
         if self.tried.is_none_or(|at| at + LOOK_EVERY <= now) {
@@ -118,8 +118,8 @@ impl Directories {
         from.take_while(move |(other, _)| *other == watch).map(|(_, path)| path)
     }
 
-    /// Why nothing wakes those who follow this one.
-    pub fn why_looking(&self, path: &Path) -> Option<String> {
+    /// Why nothing wakes the followers of this directory.
+    pub fn why_polling(&self, path: &Path) -> Option<String> {
         self.inotify.problem().filter(|_| self.unwatched.contains(path))
     }
 }

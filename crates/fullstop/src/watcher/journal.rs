@@ -1,4 +1,4 @@
-//! One journal, and those who follow runs by it.
+//! One journal, and the followers of runs that it wakes.
 
 use super::LOOK_EVERY;
 use super::inotify::{Changed, Inotify};
@@ -20,9 +20,9 @@ const WATCH_AFTER: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Journal {
     store: Arc<Store>,
-    /// Those who follow single runs.
+    /// Wakes the followers of single runs.
     runs: HashMap<Id, Waker>,
-    /// Those who follow all of them.
+    /// Wakes the followers of all runs.
     all: Waker,
     /// Nothing, while it is not open.
     reader: Option<JournalReader>,
@@ -50,7 +50,7 @@ impl Journal {
         }
     }
 
-    /// Those who follow this run, or all of them.
+    /// The waker of this run's followers, or of the followers of all runs.
     pub fn waker(&mut self, id: Option<&Id>) -> &mut Waker {
         match id {
             Some(id) => self.runs.entry(id.clone()).or_default(),
@@ -58,7 +58,7 @@ impl Journal {
         }
     }
 
-    /// Those who follow this run, or all of them, are fewer by one.
+    /// A follower of this run, or of all runs, has left.
     pub fn leave(&mut self, id: Option<&Id>) {
         self.waker(id).remove();
         self.runs.retain(|_, waker| !waker.is_unused());
@@ -161,7 +161,7 @@ impl Journal {
     }
 
     /// Why nothing tells when it grows.
-    pub fn why_looking(&self, inotify: &Inotify) -> Option<String> {
+    pub fn why_polling(&self, inotify: &Inotify) -> Option<String> {
         if self.is_missing {
             return Some("there is no journal".to_owned());
         }

@@ -70,7 +70,7 @@ impl Sources {
         self.journals.is_empty() && self.directories.is_unused()
     }
 
-    /// Wakes those who follow what has changed. Returns what to wait for.
+    /// Wakes the followers of what has changed. Returns what to wait for.
     pub fn look(&mut self) -> Waits {
         let mut waits = Waits::default();
         let changed = self.inotify.take();
@@ -86,7 +86,7 @@ impl Sources {
         waits
     }
 
-    /// Whether it is known by now what wakes those who wait for this.
+    /// Whether it is known by now what wakes the followers of this source.
     pub fn has_begun(&self, key: &Key) -> bool {
         match key {
             Key::Run(path, _) | Key::Journal(path) => {
@@ -96,13 +96,13 @@ impl Sources {
         }
     }
 
-    /// Why nothing wakes those who wait for this.
-    pub fn why_looking(&self, key: &Key) -> Option<String> {
+    /// Why nothing wakes the followers of this source.
+    pub fn why_polling(&self, key: &Key) -> Option<String> {
         match key {
             Key::Run(path, _) | Key::Journal(path) => {
-                self.journals.get(path)?.why_looking(&self.inotify)
+                self.journals.get(path)?.why_polling(&self.inotify)
             }
-            Key::Directory(path) => self.directories.why_looking(path),
+            Key::Directory(path) => self.directories.why_polling(path),
         }
     }
 }

@@ -169,9 +169,9 @@ fn without_a_journal_all_look_for_themselves() {
         for _ in 0..3 {
             follower.changed().await;
         }
-        assert!(follower.why_looking().is_some());
+        assert!(follower.why_polling().is_some());
         std::fs::remove_dir(place.journal()).expect("removed");
-        while follower.why_looking().is_some() {
+        while follower.why_polling().is_some() {
             follower.changed().await;
         }
         place.tell(1);
@@ -190,7 +190,7 @@ fn what_is_written_in_a_directory_wakes_its_followers() {
             let mut follower = Follower::of_directory(path);
             // The first wake-up tells that it is watched.
             follower.changed().await;
-            assert_eq!(follower.why_looking(), None);
+            assert_eq!(follower.why_polling(), None);
             followers.push(follower);
         }
         let [one, two] = followers.as_mut_slice() else { panic!("two followers") };
@@ -207,9 +207,9 @@ fn what_is_written_in_a_directory_wakes_its_followers() {
         let later = place.store.path().join("later");
         let mut follower = Follower::of_directory(&later);
         follower.changed().await;
-        assert!(follower.why_looking().is_some());
+        assert!(follower.why_polling().is_some());
         std::fs::create_dir(&later).expect("a directory");
-        while follower.why_looking().is_some() {
+        while follower.why_polling().is_some() {
             follower.changed().await;
         }
     });

@@ -1,4 +1,4 @@
-//! Those who wait for the same.
+//! The followers that one source wakes.
 
 use tokio::sync::watch;
 

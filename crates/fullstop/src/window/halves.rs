@@ -1,7 +1,7 @@
 //! The two sides of a window. They share the attachment, which neither holds while it waits.
 
 use crate::any_of::any_of;
-use crate::attach::{Attachment, Finished, Next, Shown};
+use crate::attach::{Attachment, Finished, Next, WindowEvent};
 use crate::error::{Error, Result};
 use crate::keys::Key;
 use fullstop_protocol::Size;
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 /// [`Window::split`](crate::Window::split) has an example.
 pub struct WindowReader {
     shared: Arc<Shared>,
-    /// Kept here, so that who drops a call does not drop what the window waits for.
+    /// Kept here, so that a call that is dropped does not drop what the window waits for.
     work: Option<Pin<Box<dyn Future<Output = Finished> + Send + Sync>>>,
 }
 
@@ -35,7 +35,7 @@ pub struct WindowWriter {
 #[derive(Debug)]
 struct Shared {
     inner: Mutex<Inner>,
-    /// Something is unsent that whoever reads may have to send.
+    /// Something is unsent that the reading half may have to send.
     unsent: Notify,
 }
 
@@ -62,7 +62,7 @@ impl WindowReader {
     /// follows, and then the report of the guard.
     ///
     /// If the future is dropped, nothing is lost: the next call goes on where it was.
-    pub async fn next(&mut self) -> Result<Shown> {
+    pub async fn next(&mut self) -> Result<WindowEvent> {
         loop {
             if let Some(work) = &mut self.work {
                 let finished = work.as_mut().await;

@@ -5,7 +5,7 @@
 mod closed_world;
 mod proc;
 
-use fullstop::{Found, HostedBy, Id, Run, Runs, Swept, blocking};
+use fullstop::{HostedBy, Id, Run, Runs, SweepFinding, Swept, blocking};
 use proc::{Process, kill};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -145,11 +145,11 @@ fn of_many_lost_runs_only_ones_own_are_swept(runs: &Runs) -> Outcome {
     let swept: BTreeMap<&Id, &Swept> = swept.iter().map(|swept| (&swept.id, swept)).collect();
     let found = |run: &Run| swept.get(run.id()).map(|swept| &swept.found);
     for (run, members) in [(&crashed, crashed_one?), (&own, own_one?)] {
-        assert!(matches!(found(run), Some(Found::Ended { .. })), "{:?}", found(run));
+        assert!(matches!(found(run), Some(SweepFinding::Ended { .. })), "{:?}", found(run));
         assert!(!members.iter().any(Process::lives), "of one's own somebody was left");
     }
     for (run, members) in [(&siblings, siblings_one?), (&damaged, damaged_one?)] {
-        assert!(matches!(found(run), Some(Found::LeftAlone { .. })), "{:?}", found(run));
+        assert!(matches!(found(run), Some(SweepFinding::LeftAlone { .. })), "{:?}", found(run));
         assert!(members.iter().all(Process::lives), "one who is not ours was killed");
     }
     for (run, members) in [(&strangers, strangers_one?), (&nobodys, nobodys_one?)] {

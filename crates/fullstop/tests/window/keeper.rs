@@ -1,7 +1,7 @@
 //! Somebody who speaks like a keeper, word by word, as a test wants it.
 
 use fullstop::{Exit, Id, Reason, Record, Report, RunState, Spec, Stream, Timestamp};
-use fullstop_protocol::{Frame, Frames, Hello, Reply, ReplyKind, Request};
+use fullstop_protocol::{Frame, FrameDecoder, Hello, Reply, ReplyKind, Request};
 use fullstop_store::format::SpecFile;
 use fullstop_store::{RunDir, Store, world};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -64,7 +64,7 @@ impl Keeper {
         serde_json::from_str::<Hello>(&line()).expect("a hello first");
         let request: Request = serde_json::from_str(&line()).expect("a request");
         assert!(reader.buffer().is_empty(), "nothing is said before the answer");
-        let mut client = Client { stream, frames: Frames::default(), asked: request.id };
+        let mut client = Client { stream, frames: FrameDecoder::default(), asked: request.id };
         client.write_line(&Hello::of_keeper());
         (client, request)
     }
@@ -113,7 +113,7 @@ impl Drop for Keeper {
 /// The keeper's end of a connection.
 pub struct Client {
     stream: UnixStream,
-    frames: Frames,
+    frames: FrameDecoder,
     /// The id of the request that is to be answered.
     asked: u64,
 }

@@ -3,7 +3,7 @@
 mod keeper;
 
 use fullstop::attach::{Attachment, Next};
-use fullstop::{AttachOptions, Error, Exit, Key, Reason, Run, Runs, Shown, Size, blocking};
+use fullstop::{AttachOptions, Error, Exit, Key, Reason, Run, Runs, Size, WindowEvent, blocking};
 use fullstop_protocol::{Frame, Refusal, RefusalCode, ReplyKind, RequestKind};
 use keeper::Keeper;
 use std::sync::mpsc::channel;
@@ -37,12 +37,12 @@ fn it_shows_the_screen_then_what_comes_then_the_end() {
     blocking::wait(async {
         let options = AttachOptions { size: Some(SIZE), ..AttachOptions::default() };
         let mut window = run.attach(options).await?;
-        assert_eq!(window.next().await?, Shown::Screen(b"$ ".to_vec()));
+        assert_eq!(window.next().await?, WindowEvent::Screen(b"$ ".to_vec()));
         window.type_bytes(b"ls\r").await?;
         window.resize(Size { rows: 10, cols: 20 }).await?;
-        assert_eq!(window.next().await?, Shown::Bytes(b"ls\r\n".to_vec()));
+        assert_eq!(window.next().await?, WindowEvent::Bytes(b"ls\r\n".to_vec()));
         for _ in 0..2 {
-            let Shown::Over(report) = window.next().await? else { panic!("it is over") };
+            let WindowEvent::Over(report) = window.next().await? else { panic!("it is over") };
             assert_eq!(report.exit, Some(Exit::Code(3)), "however often it is asked");
         }
         let unheard = window.type_bytes(b"x").await;
@@ -72,10 +72,10 @@ fn what_the_log_holds_beyond_a_dead_keeper_is_shown() {
     });
     blocking::wait(async {
         let mut window = run.attach(AttachOptions::default()).await?;
-        assert_eq!(window.next().await?, Shown::Screen(b"[abc]".to_vec()));
-        assert_eq!(window.next().await?, Shown::Bytes(b"de".to_vec()));
-        assert_eq!(window.next().await?, Shown::Bytes(b"fghi".to_vec()));
-        let Shown::Over(report) = window.next().await? else { panic!("it is over") };
+        assert_eq!(window.next().await?, WindowEvent::Screen(b"[abc]".to_vec()));
+        assert_eq!(window.next().await?, WindowEvent::Bytes(b"de".to_vec()));
+        assert_eq!(window.next().await?, WindowEvent::Bytes(b"fghi".to_vec()));
+        let WindowEvent::Over(report) = window.next().await? else { panic!("it is over") };
         assert_eq!(report.reason(), Reason::KeeperDied);
         Ok(())
     })
@@ -99,10 +99,10 @@ fn what_a_dead_keeper_has_written_to_the_next_file_is_shown() {
     });
     blocking::wait(async {
         let mut window = run.attach(AttachOptions::default()).await?;
-        assert_eq!(window.next().await?, Shown::Screen(b"[-]".to_vec()));
-        assert_eq!(window.next().await?, Shown::Bytes(b"ab".to_vec()));
-        assert_eq!(window.next().await?, Shown::Bytes(b"cdef".to_vec()));
-        assert!(matches!(window.next().await?, Shown::Over(_)));
+        assert_eq!(window.next().await?, WindowEvent::Screen(b"[-]".to_vec()));
+        assert_eq!(window.next().await?, WindowEvent::Bytes(b"ab".to_vec()));
+        assert_eq!(window.next().await?, WindowEvent::Bytes(b"cdef".to_vec()));
+        assert!(matches!(window.next().await?, WindowEvent::Over(_)));
         Ok(())
     })
     .expect("a window");
@@ -122,7 +122,7 @@ fn a_keeper_that_only_hung_up_is_asked_again() {
     });
     blocking::wait(async {
         let mut window = run.attach(AttachOptions::default()).await?;
-        assert_eq!(window.next().await?, Shown::Screen(b"again".to_vec()));
+        assert_eq!(window.next().await?, WindowEvent::Screen(b"again".to_vec()));
         Ok(())
     })
     .expect("a window");
@@ -150,7 +150,7 @@ fn being_cut_short_in_the_middle_of_a_frame_loses_nothing() {
             match tokio::time::timeout(soon, window.next()).await {
                 Err(_) => go_on.send(()).expect("the keeper goes on"),
                 Ok(shown) => {
-                    assert_eq!(shown?, Shown::Bytes(b"whole".to_vec()));
+                    assert_eq!(shown?, WindowEvent::Bytes(b"whole".to_vec()));
                     drop(go_on);
                     return Ok(());
                 }
@@ -221,8 +221,8 @@ fn its_halves_work_at_once() {
             writer.type_keys(&[Key::enter()]).await?;
             Ok::<_, Error>(writer.typed())
         });
-        assert_eq!(reader.next().await?, Shown::Bytes(b"one".to_vec()));
-        assert!(matches!(reader.next().await?, Shown::Over(_)));
+        assert_eq!(reader.next().await?, WindowEvent::Bytes(b"one".to_vec()));
+        assert!(matches!(reader.next().await?, WindowEvent::Over(_)));
         assert_eq!(typing.await.expect("no panic")?, MUCH as u64 + 1);
         Ok(())
     })
@@ -255,7 +255,7 @@ fn a_dropped_write_is_typed_whole_or_not_at_all() {
         let cut = tokio::time::timeout(soon, writer.type_bytes(&more)).await;
         assert!(cut.is_err() && writer.typed() == MUCH as u64, "nothing of it was taken");
         go_on.send(()).expect("the keeper waits");
-        assert!(matches!(reading.await.expect("no panic")?, Shown::Over(_)));
+        assert!(matches!(reading.await.expect("no panic")?, WindowEvent::Over(_)));
         Ok(())
     })
     .expect("a window");
@@ -285,7 +285,7 @@ fn being_cut_short_while_the_keeper_is_asked_again_loses_nothing() {
         }
         go_on.send(()).expect("the keeper waits");
         let shown = tokio::time::timeout(Duration::from_mins(1), window.next()).await;
-        assert_eq!(shown.expect("it is shown")?, Shown::Screen(b"again".to_vec()));
+        assert_eq!(shown.expect("it is shown")?, WindowEvent::Screen(b"again".to_vec()));
         Ok(())
     })
     .expect("a window");
@@ -308,8 +308,8 @@ fn an_owner_says_when_all_was_taken() {
     blocking::wait(async {
         let owner = AttachOptions { owner: true, ..AttachOptions::default() };
         let mut window = run.attach(owner).await?;
-        assert_eq!(window.next().await?, Shown::Bytes(b"all".to_vec()));
-        assert!(matches!(window.next().await?, Shown::Over(_)));
+        assert_eq!(window.next().await?, WindowEvent::Bytes(b"all".to_vec()));
+        assert!(matches!(window.next().await?, WindowEvent::Over(_)));
         Ok(())
     })
     .expect("a window");
@@ -355,7 +355,7 @@ fn an_attachment_says_what_to_do_and_waits_for_nothing() {
     let (mut shown, mut works) = (Vec::new(), 0);
     let report = loop {
         match attachment.advance().expect("something to do") {
-            Next::Show(Shown::Over(report)) => break report,
+            Next::Show(WindowEvent::Over(report)) => break report,
             Next::Show(other) => shown.push(other),
             Next::Work(work) => {
                 works += 1;
@@ -369,7 +369,10 @@ fn an_attachment_says_what_to_do_and_waits_for_nothing() {
             }
         }
     };
-    assert_eq!(shown, [Shown::Screen(b"screen".to_vec()), Shown::Bytes(b"rest".to_vec())]);
+    assert_eq!(
+        shown,
+        [WindowEvent::Screen(b"screen".to_vec()), WindowEvent::Bytes(b"rest".to_vec())]
+    );
     assert_eq!(report.reason(), Reason::KeeperDied);
     assert_eq!(attachment.report(), Some(&*report));
     assert_eq!(works, 3, "to ask again, and to read the log to its end");

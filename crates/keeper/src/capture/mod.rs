@@ -71,7 +71,7 @@ impl Capture {
         let shows = match assigned.spec.output {
             Output::Terminal { size, fit } => {
                 let why = |error| format!("cannot make a terminal: {}", plain(&error));
-                let tty = Tty::new(log(Stream::Tty)?, size.within_reason(), fit).map_err(why)?;
+                let tty = Tty::new(log(Stream::Tty)?, size.clamped(), fit).map_err(why)?;
                 ends.terminal = Some(tty.side().map_err(why)?);
                 capture.tty = Some(Box::new(tty));
                 return Ok((Some(capture), ends));

@@ -28,7 +28,7 @@ enum Kind {
     /// A terminal, opened anew so that it never blocks us.
     Opened,
     /// It may block, and is shared with others: it is asked for room.
-    Asked,
+    Shared,
 }
 
 /// Why an owner is shown nothing more.
@@ -73,7 +73,7 @@ impl Owner {
             FileType::RegularFile => (fd, Kind::File),
             _ => match open_anew(&fd) {
                 Ok(anew) => (anew, Kind::Opened),
-                Err(_) => (fd, Kind::Asked),
+                Err(_) => (fd, Kind::Shared),
             },
         };
         Ok(Owner { fd, kind, backlog: Backlog::default() })
@@ -127,7 +127,7 @@ impl Owner {
             Kind::Pipe => Ok(()),
             Kind::Socket => self.backlog.try_send(fd),
             Kind::File | Kind::Opened => self.backlog.write(fd, usize::MAX),
-            Kind::Asked => self.backlog.write_by(SMALL, |bytes| {
+            Kind::Shared => self.backlog.write_by(SMALL, |bytes| {
                 if has_room(fd) { rustix::io::write(fd, bytes) } else { Err(Errno::AGAIN) }
             }),
         };

@@ -10,7 +10,7 @@ use crate::ledger::unix_us;
 use crate::screen::Screen;
 use fullstop_cage::linux::now;
 use fullstop_core::words::Moment;
-use fullstop_protocol::{CapturedStream, Fit, Frame, Size};
+use fullstop_protocol::{CapturedStream, Frame, ResizePolicy, Size};
 use fullstop_store::Log;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -41,7 +41,7 @@ pub struct Tty {
     slave: Option<OwnedFd>,
     pub log: Log,
     screen: Screen,
-    fit: Fit,
+    fit: ResizePolicy,
     resized: Option<Resized>,
     pub windows: Windows,
     shown: Shown,
@@ -63,7 +63,7 @@ struct Early {
 }
 
 impl Tty {
-    pub fn new(log: Log, size: Size, fit: Fit) -> io::Result<Tty> {
+    pub fn new(log: Log, size: Size, fit: ResizePolicy) -> io::Result<Tty> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags)?;
         unlockpt(&master)?;
@@ -297,11 +297,11 @@ impl Tty {
     /// Makes it as large as a client wants that is no window, until a window wants another
     /// size than now. Returns whether it may be.
     pub fn resize(&mut self, size: Size) -> bool {
-        if self.fit == Fit::Fixed {
+        if self.fit == ResizePolicy::Fixed {
             return false;
         }
         self.resized = Some(Resized { windows_wanted: self.windows.size(self.fit) });
-        self.become_as_large_as(size.within_reason());
+        self.become_as_large_as(size.clamped());
         true
     }
 

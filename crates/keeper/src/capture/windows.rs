@@ -3,7 +3,7 @@
 
 use crate::backlog::{Backlog, Gone};
 use crate::control::Handed;
-use fullstop_protocol::{Fit, Frame, Frames, Size};
+use fullstop_protocol::{Frame, FrameDecoder, ResizePolicy, Size};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -36,7 +36,7 @@ pub struct Windows {
 #[allow(clippy::struct_excessive_bools)] // Each is a question of its own.
 struct Window {
     stream: OwnedFd,
-    frames: Frames,
+    frames: FrameDecoder,
     backlog: Backlog,
     /// Nothing, if there is no terminal behind it.
     size: Option<Size>,
@@ -85,10 +85,10 @@ impl Windows {
             (false, false) => Role::Guest,
             (false, true) => Role::View,
         };
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         frames.feed(&handed.unread);
         self.clock += 1;
-        let size = size.map(Size::within_reason);
+        let size = size.map(Size::clamped);
         let mut window = Window {
             stream: handed.stream,
             frames,
@@ -126,12 +126,12 @@ impl Windows {
         self.all.iter().map(|window| window.stream.as_raw_fd())
     }
 
-    /// Somebody who can answer the questions of a full-screen program.
+    /// Whether a window has a terminal, which answers the questions of a full-screen program.
     pub fn has_terminal(&self) -> bool {
         self.all.iter().any(|window| window.size.is_some() && window.role != Role::View)
     }
 
-    /// The agent must wait for whoever started it.
+    /// Whether the command must wait for the owner's window.
     pub fn owner_is_behind(&self) -> bool {
         self.all
             .iter()
@@ -176,7 +176,7 @@ impl Windows {
         })
     }
 
-    /// Shows everybody what was written.
+    /// Shows all windows what was written.
     pub fn show(&mut self, bytes: &[u8]) {
         let frame = Frame::Bytes(bytes.to_vec()).encode();
         for window in self.all.iter_mut().filter(|window| !window.behind) {
@@ -190,7 +190,7 @@ impl Windows {
         self.all.retain(|window| !window.gone);
     }
 
-    /// Writes what waits, and gives the screen to those who have caught up.
+    /// Writes what waits, and gives the screen to the windows that have caught up.
     pub fn flush(&mut self, screen: impl Fn() -> Picture) {
         for window in &mut self.all {
             window.flush();
@@ -217,7 +217,7 @@ impl Windows {
                         typed.extend(bytes);
                     }
                     Ok(Frame::Resize(size)) => {
-                        let size = Some(size.within_reason());
+                        let size = Some(size.clamped());
                         // A window that says again how large it is has lost its screen.
                         let again = size == window.size;
                         window.size = size;
@@ -245,21 +245,21 @@ impl Windows {
         typed
     }
 
-    /// The size that the terminal should have; nothing, if nobody says.
-    pub fn size(&self, fit: Fit) -> Option<Size> {
+    /// The size that the terminal should have; nothing, if no window has a size.
+    pub fn size(&self, fit: ResizePolicy) -> Option<Size> {
         let asked = self.all.iter().filter(|window| window.role != Role::View);
         let sized = asked.filter_map(|window| Some((window.used, window.size?)));
         match fit {
-            Fit::Fixed => None,
-            Fit::Latest => sized.max_by_key(|(used, _)| *used).map(|(_, size)| size),
-            Fit::Smallest => sized.map(|(_, size)| size).reduce(|one, other| Size {
+            ResizePolicy::Fixed => None,
+            ResizePolicy::Latest => sized.max_by_key(|(used, _)| *used).map(|(_, size)| size),
+            ResizePolicy::Smallest => sized.map(|(_, size)| size).reduce(|one, other| Size {
                 rows: one.rows.min(other.rows),
                 cols: one.cols.min(other.cols),
             }),
         }
     }
 
-    /// Tells everybody how it ended. Whoever missed something is shown the last screen.
+    /// Tells all windows how it ended. A window that missed something is shown the last screen.
     pub fn tell(&mut self, report: &Frame, screen: impl Fn() -> Picture) {
         for window in &mut self.all {
             if std::mem::take(&mut window.behind) {
@@ -294,7 +294,7 @@ impl Window {
         let most = most.min(KEYS);
         match recv(&self.stream, &mut buffer[..most], RecvFlags::DONTWAIT) {
             Ok((0, _)) => self.gone = true,
-            // Nobody types this much in one piece.
+            // No person types this much in one piece.
             Ok(_) if self.frames.waiting() > MOST_TYPED => self.gone = true,
             Ok((length, _)) => self.frames.feed(&buffer[..length]),
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -332,7 +332,8 @@ mod tests {
 
     /// All that came, screens in brackets.
     fn shown(mut window: &UnixStream) -> String {
-        let (mut bytes, mut frames, mut text) = (vec![0; 1 << 16], Frames::default(), Vec::new());
+        let (mut bytes, mut frames, mut text) =
+            (vec![0; 1 << 16], FrameDecoder::default(), Vec::new());
         while let Ok(length) = window.read(&mut bytes) {
             frames.feed(&bytes[..length]);
         }

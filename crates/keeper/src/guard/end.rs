@@ -1,7 +1,7 @@
 //! How a guard ends: in order, or in place of a keeper that was killed.
 
 use super::Guard;
-use crate::assignment::Loudness;
+use crate::assignment::Verbosity;
 use crate::capture::Draining;
 use crate::directory::leave_callers_directory;
 use crate::ending::Ending;
@@ -93,7 +93,7 @@ impl Guard<'_> {
         let report = engine.notes.report(self.assigned, &engine.state);
         let report = self.write_down(report);
         self.notes.output = report.output;
-        if self.assigned.loudness > Loudness::Quiet && engine.state.is_over() {
+        if self.assigned.verbosity > Verbosity::Quiet && engine.state.is_over() {
             say!("the keeper was killed; the run was ended in its place");
         }
         let outcome = Outcome {

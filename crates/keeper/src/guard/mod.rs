@@ -8,7 +8,7 @@ mod hearing;
 mod opening;
 mod sweeper;
 
-use crate::assignment::{Assignment, Loudness};
+use crate::assignment::{Assignment, Verbosity};
 use crate::capture::{Capture, Ends};
 use crate::directory::leave_callers_directory;
 use crate::ending::Ending;
@@ -53,9 +53,9 @@ pub struct Post {
     pub mask: Mask,
     pub signals: Signals,
     pub terminal: Option<Terminal>,
-    /// Whose death means that nobody wants the run any more.
+    /// Pidfds of the hosts, by whose death the run's `on_host_exit` applies.
     pub hosts: Vec<OwnedFd>,
-    /// The line to whoever asked for the run, if it stands apart.
+    /// The line to the program that asked for the run, if the run stands apart.
     pub host: Option<OwnedFd>,
 }
 
@@ -118,7 +118,7 @@ enum Begun<'a> {
     Keeper(Box<Inheritance<'a>>),
 }
 
-/// From here on there are two of us, who hold the same output.
+/// From here on there are two processes, which hold the same output.
 fn split(
     assigned: &Assignment,
     ledger: Option<&Ledger>,
@@ -152,7 +152,7 @@ fn begin(assigned: &mut Assignment, post: Post) -> Result<Begun<'_>, String> {
         Fork::Child => {
             drop(ours);
             let own_session = terminal.is_none() || assigned.spec.output.terminal().is_some();
-            let shows = terminal.is_some() && assigned.loudness > Loudness::Quiet;
+            let shows = terminal.is_some() && assigned.verbosity > Verbosity::Quiet;
             let watched = shows && rustix::termios::isatty(std::io::stderr().as_fd());
             drop((terminal, signals));
             let guard = PinnedProcess::parent();
@@ -297,7 +297,7 @@ impl Guard<'_> {
                 ToGuard::Born { pid, cage } => {
                     self.notes.cage = cage;
                     self.leader = fd.and_then(|fd| PinnedProcess::newborn(pid, Some(fd)));
-                    if self.assigned.loudness == Loudness::Verbose {
+                    if self.assigned.verbosity == Verbosity::Verbose {
                         say!("run {} leader {pid} cage {}", self.assigned.launch.id, cage);
                     }
                 }
@@ -307,7 +307,7 @@ impl Guard<'_> {
                     self.alive = alive;
                 }
                 ToGuard::Step(step) => {
-                    if self.assigned.loudness == Loudness::Verbose {
+                    if self.assigned.verbosity == Verbosity::Verbose {
                         say!(
                             "{} ms: {}, {} alive, {} signalled",
                             step.at_ms,
@@ -334,7 +334,7 @@ impl Guard<'_> {
                     self.notes.output = output;
                 }
                 ToGuard::Outcome(outcome) => {
-                    // Its output may take its time, unless somebody wants the end.
+                    // Its output may take its time, unless the end is wanted at once.
                     let exited = outcome.state.reason() == Some(Reason::Exited);
                     if outcome.state.is_over() && exited && self.asked.is_none() {
                         self.give_up = None;
@@ -353,8 +353,8 @@ impl Guard<'_> {
     /// Waits for it only when it is dead: then the tree is already ours.
     fn keeper_died(&mut self) -> bool {
         self.sweep.service(self.assigned);
-        // Asked first: whoever is dead by now can be waited for, unless a tracer, who may
-        // be one of the tree, holds its remains.
+        // Asked first: a keeper that is dead by now can be waited for, unless a tracer, which
+        // may be one of the tree, holds the zombie.
         let is_dead = self.keeper.is_dead();
         match wait_for(self.keeper.pid()) {
             Waited::Changed { change: Change::Exited(exit), .. } => {
@@ -393,7 +393,7 @@ impl Guard<'_> {
     fn show(&mut self) {
         let Some(since) = self.stopping_since else { return };
         let now = now();
-        if self.assigned.loudness == Loudness::Quiet || now.since(since) < SHOW_AFTER {
+        if self.assigned.verbosity == Verbosity::Quiet || now.since(since) < SHOW_AFTER {
             return;
         }
         if let Some(terminal) = &mut self.terminal {

@@ -1,6 +1,6 @@
 //! A run's place on disk, under an id that is its own.
 
-use crate::assignment::{Assignment, Loudness};
+use crate::assignment::{Assignment, Verbosity};
 use crate::fresh_id::fresh_id;
 use crate::ledger::Ledger;
 use fullstop_cage::linux::Blueprint;
@@ -50,7 +50,7 @@ fn do_without(assigned: &Assignment, error: &StoreError) -> Result<(), String> {
     if !can_do_without(assigned) {
         return Err(error.to_string());
     }
-    if assigned.loudness > Loudness::Quiet {
+    if assigned.verbosity > Verbosity::Quiet {
         say!("{error}; this run has no record, and ps will not show it");
     }
     Ok(())
@@ -76,7 +76,7 @@ mod tests {
             spec: Spec { cage: CagePreference::Tree, ..Spec::new(vec!["true".into()]) },
             launch: Launch::new(fresh_id(), Placement::Background),
             report: None,
-            loudness: Loudness::Quiet,
+            verbosity: Verbosity::Quiet,
         };
         assigned.set_state_dir(Some(dir.clone()));
         let taken = assigned.launch.id.clone();

@@ -6,7 +6,7 @@
 use crate::assignment::Assignment;
 use crate::directory::leave_callers_directory;
 use crate::name;
-use crate::sweep::{self, Elsewhere};
+use crate::sweep::{self, LostElsewhere};
 use fullstop_cage::linux::{
     Fork, PinnedProcess, close_all_but, fork, leave, now, null_over, wait_for,
 };
@@ -84,7 +84,7 @@ fn store(assigned: &Assignment) -> Option<Store> {
 fn send(assigned: &Assignment) -> Option<PinnedProcess> {
     let store = store(assigned)?;
     let mut lost = sweep::lost_in_passing(&store).ok()?;
-    lost.retain(|id| Elsewhere::look(&store, id).is_none_or(|lost| lost.is_provable()));
+    lost.retain(|id| LostElsewhere::look(&store, id).is_none_or(|lost| lost.is_provable()));
     if lost.is_empty() {
         return None;
     }

@@ -4,7 +4,7 @@
 //! host at once. The next request on the same connection, whatever it asks, completes the
 //! adoption: only then does the end of this connection, or the death of this host, mean what was
 //! asked for. A client that is cut short between the two has not heard the answer, or does not
-//! want it any more. The run then belongs to whom it belonged before, and lives on.
+//! want it any more. The run then keeps the host that it had before, and lives on.
 
 use super::Keeper;
 use crate::control::Order;
@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 
 /// An adoption that was accepted, and is not complete.
 pub(super) struct Adoption {
-    /// To whom the run belongs, if nothing comes of it.
+    /// The host that the run keeps, if nothing comes of it.
     before: Option<Host>,
     on_host_exit: HostPolicy,
     /// Becomes readable when the new host dies.

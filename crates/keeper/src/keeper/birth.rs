@@ -1,8 +1,8 @@
 //! From the fork to a command that runs on its own.
 
 use super::output::Idling;
-use super::{Keeper, Pause, Told};
-use crate::assignment::{Assignment, Loudness};
+use super::{Keeper, Pause, ToldToGuard};
+use crate::assignment::{Assignment, Verbosity};
 use crate::capture::{Capture, Ends};
 use crate::control::Control;
 use crate::ending::FAILED;
@@ -39,7 +39,7 @@ pub struct Inheritance<'a> {
     pub mask: Mask,
     pub lifeline: Lifeline,
     pub bell: Bell,
-    /// Whose death means that nobody wants the run any more.
+    /// Pidfds of the hosts, by whose death the run's `on_host_exit` applies.
     pub hosts: Vec<OwnedFd>,
     pub guard: Option<PinnedProcess>,
     pub own_session: bool,
@@ -49,7 +49,7 @@ pub struct Inheritance<'a> {
     pub ledger: Option<Ledger>,
     pub capture: Option<Capture>,
     pub ends: Ends,
-    /// The line to whoever asked for the run, if it stands apart.
+    /// The line to the program that asked for the run, if the run stands apart.
     pub host: Option<OwnedFd>,
 }
 
@@ -138,7 +138,7 @@ fn prepared(inheritance: Box<Inheritance<'_>>) -> Box<Keeper<'_>> {
         wrote_at: None,
         is_settled: false,
         early: Vec::new(),
-        told: Told::default(),
+        told_to_guard: ToldToGuard::default(),
     })
 }
 
@@ -149,9 +149,9 @@ fn is_host_foreign(assigned: &Assignment, control: &Control) -> bool {
     written.is_some() && written != seen
 }
 
-/// Opens the run to orders before anybody is born. A run in a group must be found
-/// by whoever closes that; one in the background by whoever started it. Any other
-/// is opened once the command runs.
+/// Opens the run to orders before its leader is born: if it is in a group, so that a close finds
+/// it, and if it is not in the foreground, so that the program that started it does. Any other
+/// run is opened once the command runs.
 fn open_early(
     assigned: &Assignment,
     ledger: &mut Option<Ledger>,
@@ -229,7 +229,7 @@ fn stdin(assigned: &Assignment, capture: Option<&Capture>) -> io::Result<(Option
     let file = |path: &str, flags| open(path, flags | OFlags::CLOEXEC, Mode::empty());
     let source = match &assigned.spec.stdin {
         Stdin::Pipe => None,
-        // A ladder that closes or writes stdin needs somebody in between.
+        // A ladder that closes or writes stdin needs the keeper in between.
         Stdin::Inherit if assigned.spec.ladder.needs_stdin() => {
             rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3).ok()
         }
@@ -269,7 +269,7 @@ impl Keeper<'_> {
         if let (Some(lifeline), Some(leader)) = (&self.lifeline, self.engine.cage.leader()) {
             let born = ToGuard::Born { pid: leader.pid(), cage: self.engine.cage.kind() };
             lifeline.send(&born, leader.pidfd());
-            if self.assigned.loudness == Loudness::Verbose {
+            if self.assigned.verbosity == Verbosity::Verbose {
                 self.bell.ring();
             }
         }

@@ -22,7 +22,7 @@ impl Keeper<'_> {
             self.forget_adopter_that_left();
         }
         self.answer(orders);
-        // One that has become the host by these orders may have left already.
+        // A client that has become the host by these orders may have left already.
         let host_left = host_left || self.control.host_has_left();
         self.forget_adopter_that_left();
         self.control.tidy();
@@ -196,7 +196,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Answers those who wait for room, before each sleep.
+    /// Answers the clients that wait for room, before each sleep.
     pub(super) fn tell_room(&mut self) {
         if !self.control.awaits_room() {
             return;

@@ -46,7 +46,7 @@ struct Keeper<'a> {
     assigned: &'a mut Assignment,
     /// The host's death means nothing: so it was asked for, or the host has said since.
     outlives_host: bool,
-    /// The host was written down in another pid namespace than ours: nobody here can tell
+    /// The host was written down in another pid namespace than ours: it cannot be told here
     /// whether it lives.
     is_host_foreign: bool,
     /// The host has asked for the end on its own line: the end of that line is no news.
@@ -56,7 +56,7 @@ struct Keeper<'a> {
     lifeline: Option<Lifeline>,
     bell: Bell,
     hosts: Vec<OwnedFd>,
-    /// Somebody is to become the host.
+    /// A client is to become the host.
     adoption: Option<Adoption>,
     guard: Option<PinnedProcess>,
     watched: bool,
@@ -66,7 +66,7 @@ struct Keeper<'a> {
     /// The output, if we stand between.
     capture: Option<Capture>,
     draining: Option<Draining>,
-    /// Somebody wants the end: an owner who does not read is not waited for.
+    /// The end is wanted at once: an owner that does not read is not waited for.
     end_wanted: bool,
     idling: Option<Idling>,
     /// When it is next written down how it stands.
@@ -79,8 +79,7 @@ struct Keeper<'a> {
     is_settled: bool,
     /// Signals for a command that is not born yet.
     early: Vec<Signal>,
-    /// The state and the steps the guard has been told of.
-    told: Told,
+    told_to_guard: ToldToGuard,
 }
 
 /// A person in front of a terminal may stop the clocks with the command; a command that
@@ -91,8 +90,9 @@ struct Pause {
     by_hand: bool,
 }
 
+/// What the guard has been told, so that it is told once.
 #[derive(Default)]
-struct Told {
+struct ToldToGuard {
     state: Option<State>,
     steps: usize,
     /// The guard knows how it ended.
@@ -146,7 +146,7 @@ impl Keeper<'_> {
         self.engine.let_die();
         let wait = self.patience().map(timespec);
         let hears = self.engine.feed.as_ref().is_some_and(|feed| feed.room() > 0);
-        // A birth wakes nobody: a failed one ends with a SIGCHLD, and a command that
+        // A birth does not wake us: a failed birth ends with a SIGCHLD, and a command that
         // has just begun needs the processor more than we do.
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
         let lifeline = self.lifeline.as_ref().map(|lifeline| PollFd::new(lifeline, PollFlags::IN));
@@ -191,8 +191,8 @@ impl Keeper<'_> {
         }
     }
 
-    /// Somebody has taken our descriptors away (a member may, by prlimit): without any
-    /// we see nobody and end nobody. Our guard still can.
+    /// Our descriptors were taken away (a member may do that, by prlimit): without any we see no
+    /// process and end none. Our guard still can.
     fn cannot_wait(&self, error: Errno) {
         match error {
             Errno::INTR => {}
@@ -205,7 +205,7 @@ impl Keeper<'_> {
     fn patience(&self) -> Option<Duration> {
         let engine = self.engine.patience();
         let progress = self.shows_progress().then_some(PROGRESS_EVERY);
-        // Of a run that is only drained nobody is left to be counted.
+        // Of a run that is only drained no member is left to be counted.
         let counts = !self.engine.state.is_killing() && !self.engine.state.is_over();
         let roll = self.roll_at.filter(|_| counts);
         let roll = roll.map(|at| at.since(now()));

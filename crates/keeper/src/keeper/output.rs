@@ -126,7 +126,8 @@ impl Keeper<'_> {
 
     /// Whether all output has come to its end, or is not waited for any more.
     pub(super) fn is_drained(&mut self) -> bool {
-        if self.told.reported.as_ref().is_some_and(fullstop_core::machine::State::is_over) {
+        if self.told_to_guard.reported.as_ref().is_some_and(fullstop_core::machine::State::is_over)
+        {
             return true;
         }
         if self.capture.is_none() {

@@ -1,7 +1,7 @@
 //! What the keeper tells: its guard, the record, its host.
 
 use super::{Keeper, PROGRESS_EVERY};
-use crate::assignment::Loudness;
+use crate::assignment::Verbosity;
 use crate::engine::News;
 use crate::ledger::Ledger;
 use crate::lifeline::{MEMBERS_AT_ONCE, Outcome, ToGuard};
@@ -44,7 +44,7 @@ impl Keeper<'_> {
                     }
                 }
             }
-            for step in &self.engine.notes.steps[self.told.steps..] {
+            for step in &self.engine.notes.steps[self.told_to_guard.steps..] {
                 if !lifeline.send_surely(&ToGuard::Step(step.clone()), &self.bell) {
                     break;
                 }
@@ -56,9 +56,9 @@ impl Keeper<'_> {
                 ledger.event(EventKind::LeaderExited { exit });
             }
             ledger.asked(self.engine.notes.asked.as_ref());
-            ledger.steps(&self.engine.notes.steps[self.told.steps..], &self.engine.state);
+            ledger.steps(&self.engine.notes.steps[self.told_to_guard.steps..], &self.engine.state);
         }
-        self.told.steps = self.engine.notes.steps.len();
+        self.told_to_guard.steps = self.engine.notes.steps.len();
         self.tell_state();
         self.tell_outcome();
     }
@@ -92,20 +92,21 @@ impl Keeper<'_> {
         if !matches!(state, State::Stopping(_)) {
             return;
         }
-        let count_due = self.shows_progress() && now().since(self.told.counted) >= PROGRESS_EVERY;
-        if self.told.state.as_ref() == Some(state) && !count_due {
+        let count_due =
+            self.shows_progress() && now().since(self.told_to_guard.counted) >= PROGRESS_EVERY;
+        if self.told_to_guard.state.as_ref() == Some(state) && !count_due {
             return;
         }
         let alive = if self.shows_progress() { self.engine.cage.count(COUNTING) } else { 0 };
         let state = &self.engine.state;
         if let Some(lifeline) = &self.lifeline {
             lifeline.send(&ToGuard::State { state: state.clone(), alive }, None);
-            if self.watched || self.assigned.loudness == Loudness::Verbose {
+            if self.watched || self.assigned.verbosity == Verbosity::Verbose {
                 self.bell.ring();
             }
         }
-        self.told.state = Some(state.clone());
-        self.told.counted = now();
+        self.told_to_guard.state = Some(state.clone());
+        self.told_to_guard.counted = now();
     }
 
     /// Whether it has ended, or got stuck, since `before`.
@@ -119,7 +120,7 @@ impl Keeper<'_> {
     /// Tells the guard how it ended, before anything else is made of it: no death of
     /// ours may turn a run that is over into one that has to be ended.
     fn tell_outcome(&mut self) {
-        if !self.is_news(self.told.outcome.as_ref()) {
+        if !self.is_news(self.told_to_guard.outcome.as_ref()) {
             return;
         }
         let state = self.engine.state.clone();
@@ -140,12 +141,12 @@ impl Keeper<'_> {
                 self.bell.ring();
             }
         }
-        self.told.outcome = Some(state);
+        self.told_to_guard.outcome = Some(state);
     }
 
     /// Writes the report and lets the guard go, when it ended or got stuck.
     pub(super) fn report(&mut self) {
-        if !self.is_news(self.told.reported.as_ref()) {
+        if !self.is_news(self.told_to_guard.reported.as_ref()) {
             return;
         }
         let state = self.engine.state.clone();
@@ -165,7 +166,7 @@ impl Keeper<'_> {
         if let Some(lifeline) = self.lifeline.as_ref().filter(|_| stuck || warning.is_some()) {
             lifeline.send_surely(&ToGuard::Reported { warning }, &self.bell);
         }
-        self.told.reported = Some(state);
+        self.told_to_guard.reported = Some(state);
         self.answer_host();
         self.tell_windows(&report);
         if matches!(self.engine.state, State::Ended { .. }) {

@@ -6,7 +6,7 @@
 //! while a process shows the title of the run's keeper or guard: the lock may have been
 //! replaced under them.
 
-use super::{Found, Mode, NAP, passing};
+use super::{Mode, NAP, SweepFinding, passing};
 use crate::name::{GUARD, KEEPER};
 use crate::notes::answers;
 use fullstop_cage::Witness;
@@ -27,23 +27,23 @@ pub fn living_cgroup(store: &Store, id: &Id) -> Option<PathBuf> {
 
 /// Ends a run of which nothing can be read. `None`, if no process lives in the cgroup that
 /// carries its tag.
-pub(super) fn end_unread(store: &Store, id: &Id, mode: Mode) -> Option<Found> {
+pub(super) fn end_unread(store: &Store, id: &Id, mode: Mode) -> Option<SweepFinding> {
     let cgroup = living_cgroup(store, id)?;
     if let Some(why) = why_not_killed(store, id, &cgroup) {
-        return Some(Found::left(&why));
+        return Some(SweepFinding::left(&why));
     }
     let alive = inside(&cgroup).len();
     if mode == Mode::DryRun {
-        return Some(Found::WouldEnd { alive });
+        return Some(SweepFinding::WouldEnd { alive });
     }
     if !kill_all(&cgroup) {
-        return Some(Found::left(&unkilled(&cgroup)));
+        return Some(SweepFinding::left(&unkilled(&cgroup)));
     }
     Some(match LostCage::new(Some(&cgroup), MemberEvidence::default()).remove_if_empty() {
         Some(witness) => {
-            Found::Ended { killed: alive, report: Box::new(unread_report(id, witness)) }
+            SweepFinding::Ended { killed: alive, report: Box::new(unread_report(id, witness)) }
         }
-        None => Found::left(&unkilled(&cgroup)),
+        None => SweepFinding::left(&unkilled(&cgroup)),
     })
 }
 

@@ -21,10 +21,10 @@ use std::path::PathBuf;
 /// ```
 /// # let dir = std::env::temp_dir().join(format!("fullstop-doc-elsewhere-{}", std::process::id()));
 /// # let store = fullstop_store::Store::at(&dir)?;
-/// use fullstop_keeper::sweep::{Elsewhere, lost};
+/// use fullstop_keeper::sweep::{LostElsewhere, lost};
 ///
 /// for id in lost(&store)? {
-///     if let Some(Elsewhere { whereabouts, .. }) = Elsewhere::look(&store, &id) {
+///     if let Some(LostElsewhere { whereabouts, .. }) = LostElsewhere::look(&store, &id) {
 ///         println!("{id}: {whereabouts}");
 ///     }
 /// }
@@ -32,7 +32,7 @@ use std::path::PathBuf;
 /// # Ok::<(), fullstop_store::StoreError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Elsewhere {
+pub struct LostElsewhere {
     /// The id of the run.
     pub id: Id,
     /// The name that it was given.
@@ -45,20 +45,20 @@ pub struct Elsewhere {
     pub cgroup: Option<PathBuf>,
 }
 
-impl Elsewhere {
+impl LostElsewhere {
     /// `None` if the run belongs here, or is over. Of an intact run only the record is read,
     /// since every command that meets a lost run asks this.
     #[doc(hidden)]
-    pub fn look(store: &Store, id: &Id) -> Option<Elsewhere> {
+    pub fn look(store: &Store, id: &Id) -> Option<LostElsewhere> {
         let record = match store.last_record(id) {
             Err(StoreError::Newer { .. }) => return None,
             Err(_) => SpecFile::first_record(store.spec(id).ok()?),
             Ok(record) => record,
         };
-        Elsewhere::of(store, id, &record)
+        LostElsewhere::of(store, id, &record)
     }
 
-    fn of(store: &Store, id: &Id, record: &Record) -> Option<Elsewhere> {
+    fn of(store: &Store, id: &Id, record: &Record) -> Option<LostElsewhere> {
         let whereabouts = world::whereabouts(&record.world);
         if record.id != *id || record.state.is_over() || !whereabouts.is_elsewhere() {
             return None;
@@ -66,7 +66,7 @@ impl Elsewhere {
         let recorded = || own_cgroup(record).filter(|path| path.exists()).map(ToOwned::to_owned);
         let cgroup = living_cgroup(store, id).or_else(recorded);
         let (id, name, world) = (record.id.clone(), record.name.clone(), record.world.clone());
-        Some(Elsewhere { id, name, world, whereabouts, cgroup })
+        Some(LostElsewhere { id, name, world, whereabouts, cgroup })
     }
 
     /// Whether its cgroup may prove its end. The same path means the same cgroup only if
@@ -165,7 +165,7 @@ fn check(
     if record.state.is_over() {
         return Err(ForgetError::Over);
     }
-    let lost = Elsewhere::of(store, id, &record).ok_or(ForgetError::Judgeable(whereabouts))?;
+    let lost = LostElsewhere::of(store, id, &record).ok_or(ForgetError::Judgeable(whereabouts))?;
     if let Some(path) = lost.cgroup.as_ref().filter(|path| is_populated(path)) {
         return Err(ForgetError::Populated(path.clone()));
     }

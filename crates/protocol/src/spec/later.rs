@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Key {
     /// The name, any text.
     pub name: String,
-    /// What a start does if somebody holds it.
+    /// What a start does if another run holds it.
     #[serde(default)]
     pub if_busy: IfBusy,
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{FailureCode, Fit, Launch, Placement, Size, Start};
+use crate::{FailureCode, Launch, Placement, ResizePolicy, Size, Start};
 use fullstop_core::id::Id;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn full() -> Spec {
         no_output_timeout: Some(Duration::from_secs(2)),
         idle_timeout: Some(Duration::from_secs(3)),
         stdin: Stdin::File("/etc/hosts".into()),
-        output: Output::Terminal { size: Size { rows: 50, cols: 120 }, fit: Fit::Fixed },
+        output: Output::Terminal { size: Size { rows: 50, cols: 120 }, fit: ResizePolicy::Fixed },
         log_max: Some(1 << 20),
         drain: Drain { quiet: Duration::from_millis(7), most: Duration::from_secs(9) },
         secrets: vec![SecretFile { name: "KEY".to_owned(), path: "/run/key".into(), fd: Some(9) }],

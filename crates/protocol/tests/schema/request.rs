@@ -15,7 +15,7 @@ pub fn hellos() -> Vec<Vector> {
     let least = Hello { protocol: PROTOCOL_VERSION, program: String::new(), can: Vec::new() };
     let json = json!({"type": "hello", "protocol": PROTOCOL_VERSION});
     vec![
-        Vector::new("of a client", &ours(Hello::ours())),
+        Vector::new("of a client", &ours(Hello::of_client())),
         Vector::new("of a keeper", &ours(Hello::of_keeper())),
         Vector::short("the least", json, &least),
         Vector::new("of a later client", &Hello { protocol: PROTOCOL_VERSION + 1, ..least })

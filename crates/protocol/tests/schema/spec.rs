@@ -5,8 +5,8 @@ use super::vector::Vector;
 use fullstop_core::cage::CagePreference;
 use fullstop_core::words::OnExit;
 use fullstop_protocol::{
-    Drain, Fit, GroupGenerations, Host, HostPolicy, IfBusy, Key, Launch, Limits, Output, Placement,
-    Resource, SPEC_VERSION, Sealed, SecretFile, Size, Spec, Start, Stdin, User,
+    Drain, GroupGenerations, Host, HostPolicy, IfBusy, Key, Launch, Limits, Output, Placement,
+    ResizePolicy, Resource, SPEC_VERSION, Sealed, SecretFile, Size, Spec, Start, Stdin, User,
 };
 use serde_json::json;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub fn specs() -> Vec<Vector> {
     for output in words::<Output>() {
         add(format!("output {}", written(&output)), Spec { output, ..usual() });
     }
-    for fit in words::<Fit>() {
+    for fit in words::<ResizePolicy>() {
         let output = Output::Terminal { size: Size::default(), fit };
         add(format!("a terminal that fits the {}", written(&fit)), Spec { output, ..usual() });
     }
@@ -71,7 +71,7 @@ pub fn full() -> Spec {
         no_output_timeout: Some(Duration::from_secs(2)),
         idle_timeout: Some(Duration::from_secs(3)),
         stdin: Stdin::File(bytes(b"/etc/h\xffsts")),
-        output: Output::Terminal { size: Size { rows: 50, cols: 120 }, fit: Fit::Fixed },
+        output: Output::Terminal { size: Size { rows: 50, cols: 120 }, fit: ResizePolicy::Fixed },
         log_max: Some(1 << 20),
         drain: Drain { quiet: Duration::from_millis(7), most: Duration::from_secs(9) },
         secrets: vec![SecretFile { name: "KEY".to_owned(), path: "/run/key".into(), fd: Some(9) }],

@@ -7,8 +7,8 @@ use fullstop_core::identity::Identity;
 use fullstop_core::signal::Signal;
 use fullstop_core::words::{Exit, OnExit, Proof, Reason};
 use fullstop_protocol::{
-    Event, EventKind, Fit, Record, RunState, SecretFile, Size, SpecError, Stdin, StepRecord, Text,
-    Timestamp,
+    Event, EventKind, Record, ResizePolicy, RunState, SecretFile, Size, SpecError, Stdin,
+    StepRecord, Text, Timestamp,
 };
 use fullstop_store::StoreError;
 use serde_json::Value;
@@ -104,7 +104,7 @@ fn the_streams_of_a_spec() {
     let text = text.replace("\"timeout\"", "\"idle\":{\"secs\":7,\"nanos\":0},\"timeout\"");
     let spec = with("spec.json", text.as_bytes()).spec(&id(1)).expect("loads").spec;
     assert_eq!((spec.stdin, spec.log_max), (Stdin::Pipe, Some(70_000)));
-    assert_eq!(spec.output.terminal(), Some((Size { rows: 5, cols: 9 }, Fit::Fixed)));
+    assert_eq!(spec.output.terminal(), Some((Size { rows: 5, cols: 9 }, ResizePolicy::Fixed)));
     assert_eq!(spec.drain.quiet, Duration::from_secs(1));
     assert_eq!(spec.drain.most, Duration::from_millis(2500));
     assert_eq!(spec.idle_timeout, Some(Duration::from_secs(7)));

@@ -29,9 +29,10 @@ fn streams_are_what_is_usual_where_the_run_stands() {
 fn streams_are_what_was_asked_for() {
     let shown = command().log(true).log_max(1 << 20).settled(Placement::Foreground).expect("fits");
     assert_eq!((shown.output, shown.log_max), (Output::Show, Some(1 << 20)));
-    let own = command().pty(SIZE).fit(Fit::Smallest).log(true).settled(Placement::Background);
+    let own =
+        command().pty(SIZE).fit(ResizePolicy::Smallest).log(true).settled(Placement::Background);
     let own = own.expect("a terminal is always logged");
-    assert_eq!(own.output.terminal(), Some((SIZE, Fit::Smallest)));
+    assert_eq!(own.output.terminal(), Some((SIZE, ResizePolicy::Smallest)));
     let quiet = Duration::from_millis(10);
     let drained = command().drain(quiet, quiet).settled(Placement::Background).expect("fits");
     assert_eq!(drained.drain, Drain { quiet, most: quiet });
@@ -57,7 +58,7 @@ fn what_does_not_go_together_gets_one_line() {
         (command().pty(SIZE), Front, CommandError::TerminalInPlace),
         (command().pty(SIZE).stdin(Stdin::Pipe), Back, CommandError::StdinAndTerminal),
         (command().pty(SIZE).stdin(Stdin::Null), Aside, CommandError::StdinAndTerminal),
-        (command().fit(Fit::Fixed), Back, CommandError::SizeWithoutTerminal),
+        (command().fit(ResizePolicy::Fixed), Back, CommandError::SizeWithoutTerminal),
         (command().stdin(Stdin::Inherit), Back, CommandError::NoStdinToInherit),
         (command().stdin(Stdin::Inherit), Aside, CommandError::NoStdinToInherit),
         (command().pty(SIZE).on_exit(OnExit::Release), Back, CommandError::ReleasedFromReader),

@@ -57,12 +57,7 @@ fn a_cursor_goes_on_behind_any_line() {
 #[test]
 fn what_is_missing_is_told_in_its_place() {
     let mut stage = Stage::new();
-    let dir = stage.dir.as_ref().expect("live");
-    let mut log = dir.log(Stream::Out, Some(80)).expect("a log");
-    for line in 0..20 {
-        log.write(format!("line {line:04}\n").as_bytes(), line * 1_000_000);
-    }
-    stage.err.write(b"late\n", 30_000_000);
+    stage.write_more_than_fits();
     let lines = all(stage.run.logs().lines());
     let missing: Vec<_> = lines.iter().filter(|line| line.missing > 0).collect();
     assert_eq!((missing.len(), missing[0].bytes.len()), (1, 0), "{lines:?}");

@@ -144,7 +144,7 @@ fn a_follower_that_is_told_nothing_finds_out_and_looks() {
         stage.out.write(line.as_bytes(), 1_000_000);
         assert_eq!(next(&mut logs), Some(format!("o:{line}")));
     }
-    assert!(logs.why_looking().is_some());
+    assert!(logs.why_polling().is_some());
     stage.out.write(b"six\n", 2_000_000);
     assert_eq!(next(&mut logs).as_deref(), Some("o:six\n"));
 }

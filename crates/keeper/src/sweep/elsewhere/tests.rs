@@ -1,5 +1,5 @@
 use super::*;
-use crate::sweep::{Found, Mode, sweep, sweep_one};
+use crate::sweep::{Mode, SweepFinding, sweep, sweep_one};
 use fullstop_protocol::RunState;
 use fullstop_store::format::{Format as _, SpecFile};
 use std::path::Path;
@@ -64,12 +64,12 @@ fn a_lost_run_of_elsewhere_is_left_alone_and_forgotten_when_asked() {
         [(container(), Whereabouts::OtherNamespace), (other_machine(), Whereabouts::OtherMachine)]
     {
         let id = place.lose(&world);
-        let lost = Elsewhere::look(&place.0, &id).expect("it is elsewhere");
+        let lost = LostElsewhere::look(&place.0, &id).expect("it is elsewhere");
         assert_eq!((&lost.id, lost.whereabouts, lost.is_provable()), (&id, whereabouts, false));
         for mode in [Mode::DryRun, Mode::End] {
             let found = sweep(&place.0, mode).expect("a sweep").pop().expect("a lost run").found;
             assert!(
-                matches!(found, Found::LeftAlone { elsewhere: Some(it), .. } if it == whereabouts),
+                matches!(found, SweepFinding::LeftAlone { elsewhere: Some(it), .. } if it == whereabouts),
                 "{found:?}"
             );
         }
@@ -85,7 +85,7 @@ fn a_damaged_record_is_judged_by_its_spec() {
     let place = Place::new("damaged");
     let id = place.lose(&container());
     std::fs::write(place.0.run_path(&id).join("record.json"), "{").expect("damaged");
-    assert!(Elsewhere::look(&place.0, &id).is_some());
+    assert!(LostElsewhere::look(&place.0, &id).is_some());
     forget(&place.0, &id).expect("forgotten");
     assert!(!place.is_there(&id));
 }
@@ -109,7 +109,7 @@ fn a_run_that_a_sweep_can_judge_is_not_forgotten() {
         [(world::here().clone(), Whereabouts::Here), (before_reboot, Whereabouts::BeforeReboot)]
     {
         let id = place.lose(&world);
-        assert!(Elsewhere::look(&place.0, &id).is_none());
+        assert!(LostElsewhere::look(&place.0, &id).is_none());
         let why = forget(&place.0, &id).expect_err("it belongs here");
         assert!(matches!(why, ForgetError::Judgeable(it) if it == whereabouts), "{why}");
         assert!(place.is_there(&id));
@@ -122,10 +122,10 @@ fn a_run_that_has_ended_is_put_away_and_not_forgotten() {
     let ended = RunState::Released;
     let (id, run) = place.begin(&container(), ended);
     drop(run);
-    assert!(Elsewhere::look(&place.0, &id).is_none());
+    assert!(LostElsewhere::look(&place.0, &id).is_none());
     assert!(matches!(forget(&place.0, &id), Err(ForgetError::Over)));
     let found = sweep_one(&place.0, &id, Mode::End).expect("it is listed").found;
-    assert!(matches!(found, Found::PutAway), "{found:?}");
+    assert!(matches!(found, SweepFinding::PutAway), "{found:?}");
     assert!(matches!(forget(&place.0, &id), Err(ForgetError::Over)));
     assert!(Path::new(&place.0.run_path(&id)).exists());
 }
@@ -136,6 +136,6 @@ fn a_record_of_another_run_is_not_acted_upon() {
     let [one, other] = [place.lose(&container()), place.lose(&container())];
     let record = |id| place.0.run_path(id).join("record.json");
     std::fs::copy(record(&one), record(&other)).expect("copied");
-    assert!(Elsewhere::look(&place.0, &other).is_none());
+    assert!(LostElsewhere::look(&place.0, &other).is_none());
     assert!(matches!(forget(&place.0, &other), Err(ForgetError::Judgeable(_))));
 }

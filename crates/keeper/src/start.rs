@@ -1,11 +1,11 @@
-//! A run that stands apart from whoever asks for it.
+//! A start that another program asks for: what becomes of the process that it executes.
 //!
 //! The host starts this program anew (a large, threaded host must not fork) with a
 //! socket for stdin, and writes one line into it: what is to be run. The first
-//! process forks the guard and exits, so that the host has nobody to wait for; the
+//! process forks the guard and exits, so that the host has no child to wait for; the
 //! socket stays as the line between host and keeper.
 
-use crate::assignment::{Assignment, Loudness};
+use crate::assignment::{Assignment, Verbosity};
 use crate::ending::FAILED;
 use crate::front::{HEAR_SIGNALS, WATCH_HOST, heard_signals};
 use crate::guard::{Post, guard};
@@ -27,7 +27,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Carries out a commission. Never returns.
+/// Carries out the start that the host writes. Never returns.
 pub fn carry_out() -> ! {
     // It was executed by another name (`/proc/self/exe`), under which `ps` would show it.
     set_process_name(name::GUARD);
@@ -38,7 +38,7 @@ pub fn carry_out() -> ! {
     }
 }
 
-/// Refuses a commission, to the host and on stderr, since this process has threads. Never
+/// Refuses a start, to the host and on stderr, since this process has threads. Never
 /// returns: its program must not run again in the place of a keeper.
 pub fn refuse_with_threads() -> ! {
     let why = "a process that has threads cannot become the keeper of a run; an installed fullstop \
@@ -77,7 +77,7 @@ fn read(host: &UnixStream) -> Result<Box<Start>, Failure> {
         start.check()?;
         Ok(Box::new(start))
     });
-    // There may be secrets in it, and whoever is forked has all that we have.
+    // There may be secrets in it, and a forked process inherits all of our memory.
     wipe(&mut line);
     start
 }
@@ -157,5 +157,5 @@ fn assignment(Start { spec, launch, .. }: Start) -> Result<Box<Assignment>, Stri
         File::create(path).map(Sink::new).map_err(why)
     };
     let report = spec.report.as_ref().map(open).transpose()?;
-    Ok(Box::new(Assignment { spec, launch, report, loudness: Loudness::Quiet }))
+    Ok(Box::new(Assignment { spec, launch, report, verbosity: Verbosity::Quiet }))
 }
