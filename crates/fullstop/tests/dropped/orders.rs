@@ -1,7 +1,10 @@
 //! Orders are given whole, by their first poll.
 
 use crate::kit::{SOON, Sleeper, finish, poll_times, until};
-use fullstop::{Id, Order, Ready, Reason, Run, RunState, Runs, Signal, Stdin, ask_all, end_all};
+use fullstop::{
+    Id, Order, Ready, Reason, Run, RunState, Runs, Signal, Stdin, Update, ask_all, end_all,
+    end_all_with_clock,
+};
 use std::error::Error;
 use std::pin::Pin;
 use std::time::Duration;
@@ -187,6 +190,31 @@ fn order_many(runs: &Runs, what: ToMany, polls: usize) -> Result<bool, Box<dyn E
         assert_eq!(finish(group.closed_by())?, Some(name));
     }
     Ok(answered)
+}
+
+/// Who draws a clock needs no runtime for it either.
+pub fn clock(runs: &Runs) -> Result<(), Box<dyn Error>> {
+    let sleeper = Sleeper::start(runs, 31)?;
+    let (mut ticks, mut done) = (0, 0);
+    // It is stopped once the clock has been drawn.
+    let stops = runs.command("sh").args(["-c", "trap '' TERM; echo deaf; exec sleep 1000"]);
+    let deaf = finish(stops.ladder("term@leader:300s,kill".parse()?).start())?;
+    finish(deaf.wait_ready(&Ready::Line("deaf".to_owned()), SOON))?;
+    let idle = Some(Duration::from_millis(1));
+    let these = vec![sleeper.run.clone(), deaf.clone()];
+    let order = end_all_with_clock(these, Order::Stop, idle, |told| match told {
+        None => {
+            ticks += 1;
+            if ticks == 3 {
+                assert!(poll_times(deaf.kill(), 1).is_none());
+            }
+        }
+        Some((_, Update::Done(_))) => done += 1,
+        Some(_) => {}
+    });
+    finish(order);
+    assert!(ticks >= 3 && done == 2, "{ticks} ticks, {done} reports");
+    Ok(())
 }
 
 pub fn waits(runs: &Runs) -> Result<(), Box<dyn Error>> {
