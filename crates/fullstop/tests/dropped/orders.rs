@@ -217,6 +217,40 @@ pub fn clock(runs: &Runs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Stops of one run, short and long ones, beside the last handle that is dropped: one stop, in
+/// the shortest of the times.
+pub fn that_meet(runs: &Runs) -> Result<(), Box<dyn Error>> {
+    const SHORT: Duration = Duration::from_millis(200);
+    let times = [Duration::MAX, Duration::from_hours(1), SHORT, Duration::MAX];
+    for turn in 0..times.len() {
+        let deaf = runs.command("sh").args(["-c", "trap '' TERM; echo deaf; exec sleep 1000"]);
+        let deaf = deaf.capture().ladder("term@leader:300s,kill".parse()?);
+        let run = finish(deaf.spawn())?;
+        finish(run.wait_ready(&Ready::Line("deaf".to_owned()), SOON))?;
+        let found = finish(runs.find(&run.id().to_string()))?;
+        let mut stops: Vec<_> = (0..times.len())
+            .map(|at| Box::pin(found.stop_within(times[(turn + at) % times.len()])))
+            .collect();
+        let mut plain = Box::pin(found.stop());
+        assert!(poll_times(plain.as_mut(), 1).is_none());
+        for (at, stop) in stops.iter_mut().enumerate() {
+            assert!(poll_times(stop.as_mut(), 1).is_none());
+            if at == turn {
+                finish(run.ask_to_stop())?;
+            }
+        }
+        drop(run);
+        let report = finish(found.wait_for(Some(SOON)))?;
+        assert_eq!(report.reason(), Reason::Stopped, "turn {turn}");
+        for stop in stops {
+            let told = finish(stop)?;
+            assert!(told.is_proven() && told.steps == report.steps, "turn {turn}: {told:?}");
+        }
+        assert!(finish(plain)?.is_proven(), "turn {turn}");
+    }
+    Ok(())
+}
+
 pub fn waits(runs: &Runs) -> Result<(), Box<dyn Error>> {
     let sleeper = Sleeper::start(runs, 30)?;
     let run = &sleeper.run;
