@@ -45,3 +45,29 @@ pub fn spawn(command: Command) -> Result<Run> {
 pub fn start(command: Command) -> Result<Run> {
     wait(command.start())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::helpers::help;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn to_wait_inside_of_a_wait_is_a_panic_and_leaves_the_outer_one_whole() {
+        let waited = wait(async {
+            let inner = catch_unwind(AssertUnwindSafe(|| wait(help(|| 1))));
+            assert!(inner.is_err(), "one runtime inside another");
+            let here = std::thread::current().id();
+            // Still on this thread, as the outer one has promised.
+            assert_eq!(help(|| std::thread::current().id()).await?, here);
+            Ok(7)
+        });
+        assert_eq!(waited.ok(), Some(7));
+        let threads: Vec<_> = (0..16)
+            .map(|number| std::thread::spawn(move || wait(help(move || number)).ok()))
+            .collect();
+        for (number, thread) in threads.into_iter().enumerate() {
+            assert_eq!(thread.join().ok().flatten(), Some(number));
+        }
+    }
+}

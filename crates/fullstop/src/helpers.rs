@@ -5,6 +5,7 @@
 //! place, and no thread is made.
 
 use crate::error::{Error, Result};
+use crate::owner::Owner;
 use crate::thread;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -29,6 +30,7 @@ struct Helpers {
 
 #[derive(Default)]
 struct State {
+    owner: Owner,
     jobs: VecDeque<Job>,
     threads: usize,
     idle: usize,
@@ -63,7 +65,13 @@ impl Drop for InPlace {
 
 impl Helpers {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // In a copy of the process that has made the threads there is none, and what waited for
+        // them is done by the original.
+        if !state.owner.is_this_process() {
+            *state = State { owner: Owner::this_process(), ..State::default() };
+        }
+        state
     }
 
     /// Does the work on a thread; here, if there is none and none can be made.

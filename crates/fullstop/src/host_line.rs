@@ -1,6 +1,7 @@
 //! The line between a run and the program that it belongs to, from that program's side.
 
 use crate::line::say_at_once;
+use crate::owner::Owner;
 use fullstop_protocol::RequestKind;
 use std::os::unix::net::UnixStream;
 
@@ -12,12 +13,12 @@ pub(crate) struct HostLine {
     stream: UnixStream,
     by: Option<String>,
     /// The process that holds it: what drops a copy of it in a fork lets nothing go.
-    process: u32,
+    owner: Owner,
 }
 
 impl HostLine {
     pub fn new(stream: UnixStream, by: Option<&str>) -> HostLine {
-        HostLine { stream, by: by.map(str::to_owned), process: std::process::id() }
+        HostLine { stream, by: by.map(str::to_owned), owner: Owner::this_process() }
     }
 
     pub fn stream(&self) -> &UnixStream {
@@ -32,7 +33,7 @@ impl HostLine {
 
 impl Drop for HostLine {
     fn drop(&mut self) {
-        if self.process == std::process::id() {
+        if self.owner.is_this_process() {
             self.say(RequestKind::Leave);
         }
     }

@@ -49,6 +49,7 @@ mod many;
 mod mask;
 mod offload;
 mod orders;
+mod owner;
 mod readable;
 mod ready;
 mod restart;

@@ -7,6 +7,8 @@ use fullstop_core::id::Id;
 use fullstop_keeper::sweep::shows_title_of_keeper;
 use fullstop_protocol::{Hello, RECORD_VERSION, Record, Reply, ReplyKind, Request, RequestKind};
 use fullstop_store::{Store, StoreError, world};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size};
 use rustix::net::{SendFlags, send};
 use std::io;
 use std::os::fd::AsFd;
@@ -121,14 +123,24 @@ impl Line {
     }
 }
 
-/// Says this to a keeper, without waiting for anything. A keeper that is gone, or has not read
-/// what it was told before, does not hear it.
+/// Says this to a keeper, without waiting for anything: a keeper that is gone does not hear it.
+/// There will be no other time, so that room is made where what was said before fills the line.
 pub(crate) fn say_at_once(stream: impl AsFd, by: Option<&str>, kind: RequestKind) {
     let request = Request { id: 0, generation: None, by: by.map(str::to_owned), kind };
     let mut text = Vec::new();
-    if add_line(&mut text, &request).is_ok() {
-        let _ = send(stream, &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    if add_line(&mut text, &request).is_err() {
+        return;
     }
+    let say = || send(&stream, &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    if say() == Err(Errno::AGAIN) && double_room(&stream).is_ok() {
+        let _ = say();
+    }
+}
+
+/// The kernel doubles what it is told (socket(7)), so that the size as it is asks for twice that.
+fn double_room(stream: impl AsFd) -> rustix::io::Result<()> {
+    let room = socket_send_buffer_size(&stream)?;
+    set_socket_send_buffer_size(stream, room)
 }
 
 fn request(id: u64, run: &Run, kind: RequestKind) -> Request {
@@ -157,5 +169,28 @@ fn is_keeper(stream: &UnixStream, store: &Store, id: &Id) -> bool {
             })
         }
         _ => shows_title_of_keeper(store, id, peer.pid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Write as _};
+
+    /// As behind a start with a long environment, before its keeper has read any of it.
+    #[test]
+    fn what_is_said_last_has_room_behind_a_line_that_is_full() {
+        let (mut ours, theirs) = StdStream::pair().expect("a pair");
+        ours.set_nonblocking(true).expect("set");
+        let mut start = vec![b'x'; 1 << 10];
+        start.push(b'\n');
+        while let Ok(written) = ours.write(&start) {
+            assert_eq!(written, start.len(), "half a line");
+        }
+        say_at_once(&ours, Some("ann"), RequestKind::Leave);
+        drop(ours);
+        let last = BufReader::new(theirs).lines().last().expect("a line").expect("read");
+        let request: Request = serde_json::from_str(&last).expect("a request");
+        assert_eq!((request.kind, request.by.as_deref()), (RequestKind::Leave, Some("ann")));
     }
 }

@@ -6,9 +6,12 @@ use crate::run::Run;
 use crate::stop::{self, Progress};
 use fullstop_core::id::Id;
 use fullstop_protocol::{Report, RequestKind, StopReason};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 /// What is ordered.
 ///
@@ -105,14 +108,10 @@ pub async fn end_all_with_ticks(
     drop(sender);
     // It ends when the last of them has dropped its end of the channel.
     loop {
-        let next = match idle {
-            Some(idle) => timeout(idle, told.recv()).await,
-            None => Ok(told.recv().await),
-        };
-        match next {
-            Ok(Some((id, update))) => tell(Some((&id, update))),
-            Ok(None) => break,
-            Err(_) => tell(None),
+        match next_or_idle(told.recv(), idle).await {
+            Some(Some((id, update))) => tell(Some((&id, update))),
+            Some(None) => break,
+            None => tell(None),
         }
     }
     for (id, given) in given {
@@ -121,6 +120,31 @@ pub async fn end_all_with_ticks(
             tell(Some((id, EndUpdate::Done(Err(error)))));
         }
     }
+}
+
+/// What comes next; nothing, if that takes so long. The caller's executor may have no timer.
+async fn next_or_idle<T>(next: impl Future<Output = T>, idle: Option<Duration>) -> Option<T> {
+    let Some(idle) = idle else { return Some(next.await) };
+    let mut next = pin!(next);
+    let mut clock = pin!(orders::await_there(async move {
+        sleep(idle).await;
+        Ok(())
+    }));
+    let mut has_clock = true;
+    poll_fn(|context| {
+        if let Poll::Ready(next) = next.as_mut().poll(context) {
+            return Poll::Ready(Some(next));
+        }
+        if has_clock && let Poll::Ready(passed) = clock.as_mut().poll(context) {
+            // Where no clock can be had, the next news is waited for.
+            has_clock = false;
+            if passed.is_ok() {
+                return Poll::Ready(None);
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Asks for the end of all of them side by side, telling which were accepted.

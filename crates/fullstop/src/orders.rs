@@ -6,6 +6,7 @@
 //! for the answer: no file, socket or timer of ours is used in a poll of the caller's.
 
 use crate::error::{Error, Result};
+use crate::owner::Owner;
 use crate::thread;
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -21,6 +22,7 @@ use tokio::time::sleep;
 const LINGER: Duration = Duration::from_secs(2);
 
 struct Thread {
+    owner: Owner,
     /// Of its runtime, for as long as the thread takes orders.
     handle: Option<Handle>,
     /// How many orders are not carried out yet.
@@ -29,13 +31,22 @@ struct Thread {
     given: u64,
 }
 
-static THREAD: Mutex<Thread> = Mutex::new(Thread { handle: None, at_work: 0, given: 0 });
+static THREAD: Mutex<Thread> = Mutex::new(Thread::none_of(Owner::NOBODY));
 
+/// In a copy of the process that has made the thread there is none.
 fn lock() -> MutexGuard<'static, Thread> {
-    THREAD.lock().unwrap_or_else(PoisonError::into_inner)
+    let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !thread.owner.is_this_process() {
+        *thread = Thread::none_of(Owner::this_process());
+    }
+    thread
 }
 
 impl Thread {
+    const fn none_of(owner: Owner) -> Thread {
+        Thread { owner, handle: None, at_work: 0, given: 0 }
+    }
+
     fn handle(&mut self) -> std::io::Result<Handle> {
         if let Some(handle) = &self.handle {
             return Ok(handle.clone());
@@ -101,13 +112,26 @@ impl Drop for AtWork {
 }
 
 /// An order that was given. It is carried out, whether this is waited for or dropped.
-pub(crate) struct Given<T>(JoinHandle<Result<T>>);
+pub(crate) struct Given<T> {
+    task: JoinHandle<Result<T>>,
+    owner: Owner,
+}
+
+impl<T> Given<T> {
+    fn new(task: JoinHandle<Result<T>>) -> Given<T> {
+        Given { task, owner: Owner::this_process() }
+    }
+}
 
 impl<T> Future for Given<T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
-        Poll::Ready(match ready!(Pin::new(&mut self.0).poll(context)) {
+        // Nobody carries it out, or would tell, in a copy of the process that has given it.
+        if !self.owner.is_this_process() {
+            return Poll::Ready(Err(Error::Unfinished));
+        }
+        Poll::Ready(match ready!(Pin::new(&mut self.task).poll(context)) {
             Ok(outcome) => outcome,
             Err(error) => match error.try_into_panic() {
                 // A panic of ours is said, and not passed over.
@@ -129,13 +153,13 @@ pub(crate) fn give<T: Send + 'static>(
         Ok(handle) => handle,
         Err(why) => {
             let cannot = |_| Error::io("make a thread for orders")(why);
-            return Handle::try_current().map(|here| Given(here.spawn(order))).map_err(cannot);
+            return Handle::try_current().map(|here| Given::new(here.spawn(order))).map_err(cannot);
         }
     };
     // From here on the thread stays until the order is carried out.
     let at_work = AtWork::begin(&mut thread);
     drop(thread);
-    Ok(Given(own.spawn(async move {
+    Ok(Given::new(own.spawn(async move {
         let _at_work = at_work;
         order.await
     })))
@@ -188,7 +212,7 @@ pub(crate) async fn await_there<T: Send + 'static>(
     struct Abort<T>(Given<T>);
     impl<T> Drop for Abort<T> {
         fn drop(&mut self) {
-            self.0.0.abort();
+            self.0.task.abort();
         }
     }
     let mut waiting = Abort(give(what)?);

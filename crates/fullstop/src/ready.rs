@@ -5,6 +5,7 @@ use crate::files::RunFiles;
 use crate::helpers::help_with;
 use crate::orders::await_there;
 use crate::run::Run;
+use fullstop_core::duration;
 use fullstop_core::words::Stream;
 use fullstop_protocol::{RequestKind, StopReason};
 use fullstop_store::{LogReader, Piece, Standing};
@@ -178,7 +179,7 @@ impl Run {
 }
 
 async fn wait_ready(run: Run, ready: Ready, patience: Duration) -> Result<()> {
-    let until = Instant::now() + patience;
+    let until = Instant::now() + patience.min(duration::LONGEST);
     let mut search = help_with(run.files(), move |files| ready.search(files)).await?;
     loop {
         let look = move |files: &RunFiles| {

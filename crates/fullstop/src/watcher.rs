@@ -11,6 +11,7 @@ mod journal;
 mod sources;
 mod waker;
 
+use crate::owner::Owner;
 use fullstop_cage::os::Bell;
 use fullstop_core::id::Id;
 use fullstop_store::Store;
@@ -37,6 +38,7 @@ struct Watcher {
 
 #[derive(Debug, Default)]
 struct State {
+    owner: Owner,
     sources: Sources,
     /// Wakes the thread when there is another follower, or none any more. There is a thread
     /// exactly while there is a bell.
@@ -46,7 +48,12 @@ struct State {
 impl Watcher {
     /// A panic elsewhere leaves nothing here half done.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // A copy of the process that has made the thread has none, and shares its inotifys.
+        if !state.owner.is_this_process() {
+            *state = State { owner: Owner::this_process(), ..State::default() };
+        }
+        state
     }
 
     fn follow(
@@ -60,7 +67,7 @@ impl Watcher {
             Some(bell) => bell.ring(),
             None => state.bell = self.start(),
         }
-        Follower { watcher: self, key, changed }
+        Follower { watcher: self, owner: state.owner, key, changed }
     }
 
     /// Nothing, if there can be no thread.
@@ -103,6 +110,7 @@ fn wait(bell: &Bell, waits: &Waits) {
 #[derive(Debug)]
 pub(crate) struct Follower {
     watcher: &'static Watcher,
+    owner: Owner,
     key: Key,
     changed: watch::Receiver<()>,
 }
@@ -129,6 +137,10 @@ impl Follower {
 
     /// Waits for the next change; one that has come already is not waited for.
     pub async fn changed(&mut self) {
+        // What wakes it does so in the process that it was made in.
+        if !self.owner.is_this_process() {
+            return sleep(LOOK_EVERY).await;
+        }
         while self.is_without_thread() {
             if self.changed.has_changed().unwrap_or(true) {
                 break;
@@ -148,6 +160,9 @@ impl Follower {
     }
 
     fn has_begun(&self) -> bool {
+        if !self.owner.is_this_process() {
+            return true;
+        }
         let mut state = self.watcher.lock();
         if state.bell.is_none() {
             state.sources.look();
@@ -161,6 +176,9 @@ impl Follower {
 
     /// Why it is looked four times a second: nothing tells of changes.
     pub fn why_polling(&self) -> Option<String> {
+        if !self.owner.is_this_process() {
+            return Some("this process is a copy of the one that began to follow".to_owned());
+        }
         if self.is_without_thread() {
             return Some("no thread can be made to wait for changes".to_owned());
         }
@@ -170,6 +188,9 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
+        if !self.owner.is_this_process() {
+            return;
+        }
         let mut state = self.watcher.lock();
         state.sources.remove(&self.key);
         if state.sources.is_unused() {

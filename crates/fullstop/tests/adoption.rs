@@ -29,10 +29,11 @@ fn main() -> Outcome {
     }
     let dir = std::env::temp_dir().join(format!("fullstop-adoption-{}", std::process::id()));
     let runs = Runs::at(&dir)?.with_app(APP)?;
-    let tests: [(&str, Test); 6] = [
+    let tests: [(&str, Test); 7] = [
         ("a_living_siblings_run_is_not_adopted", a_living_siblings_run_is_not_adopted),
         ("a_dead_predecessors_run_is_adopted", a_dead_predecessors_run_is_adopted),
         ("the_policy_is_the_adopters", the_policy_is_the_adopters),
+        ("a_handle_from_before_an_adoption_lets_nothing_go", old_handles_let_nothing_go),
         ("what_is_restarted_or_stays_can_be_adopted", what_is_restarted_or_stays_can_be_adopted),
         ("a_dropped_adoption_stops_nothing", a_dropped_adoption_stops_nothing),
         ("what_is_being_stopped_is_not_adopted", what_is_being_stopped_is_not_adopted),
@@ -137,6 +138,27 @@ fn the_policy_is_the_adopters(runs: &Runs) -> Outcome {
     // And once more.
     drop(adopt(&run, HostPolicy::Stop)?);
     assert!(blocking::wait(run.wait())?.is_proven());
+    Ok(())
+}
+
+/// Nor does it let anything stay.
+fn old_handles_let_nothing_go(runs: &Runs) -> Outcome {
+    for round in 0..20 {
+        let spawned = blocking::spawn(runs.command("sleep").arg("60"))?;
+        let stops = adopt(&spawned, HostPolicy::Stop)?;
+        let refused = blocking::wait(spawned.stay()).map_err(|error| error.code().to_owned());
+        assert_eq!(refused, Err("not-host".to_owned()), "round {round}");
+        // A clone of the old handle is one as well.
+        let clone = spawned.clone();
+        drop(spawned);
+        let adopted_again = adopt(&clone, HostPolicy::Stop)?;
+        drop((stops, clone));
+        assert_lives(&adopted_again)?;
+        let found = blocking::wait(runs.find(&adopted_again.id().to_string()))?;
+        drop(adopted_again);
+        let report = blocking::wait(found.wait())?;
+        assert_eq!(report.reason(), Reason::Stopped, "round {round}: {report:?}");
+    }
     Ok(())
 }
 

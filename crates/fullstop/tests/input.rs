@@ -1,7 +1,7 @@
 //! Input for a command that reads late: nothing is lost, doubled or out of order, and the screen
 //! of one with a terminal shows what was typed.
 
-use fullstop::{Command, Error as Failure, Exit, Key, Runs, Size, Stdin, blocking};
+use fullstop::{Command, Error as Failure, Exit, Key, Ready, Runs, Size, Stdin, blocking};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::error::Error;
 use std::fs;
@@ -32,6 +32,21 @@ impl Drop for Scratch {
         // A keeper whose run has ended may still be tidying.
         while fs::remove_dir_all(&self.0).is_err() && self.0.exists() && Instant::now() < until {}
     }
+}
+
+/// Who says for ever means it, and has no clock to be told by.
+#[test]
+fn patience_may_be_without_end() -> Result<(), Box<dyn Error>> {
+    let (_dir, runs) = Scratch::new("for-ever")?;
+    let run = blocking::start(runs.command("cat").stdin(Stdin::Pipe))?;
+    let report = blocking::wait(async {
+        run.wait_ready(&Ready::File("/".into()), Duration::MAX).await?;
+        run.send_within(b"one\n", Duration::MAX).await?;
+        run.close_stdin().await?;
+        run.wait_for(Some(Duration::MAX)).await
+    })?;
+    assert_eq!(report.exit, Some(Exit::Code(0)));
+    Ok(())
 }
 
 #[test]

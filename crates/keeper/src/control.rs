@@ -166,9 +166,9 @@ impl Control {
         self.deaf_until.map(|until| until.since(now())).filter(|wait| !wait.is_zero())
     }
 
-    /// Lets newcomers in and reads what was said. Returns the orders, and whether
-    /// the host has left.
-    pub fn service(&mut self) -> (Vec<Order>, bool) {
+    /// Lets newcomers in and reads what was said. Returns the orders. Whether the host has left
+    /// is to be asked once they are heard: one of them may make another the host.
+    pub fn service(&mut self) -> Vec<Order> {
         self.accept();
         let mut orders = Vec::new();
         for (from, client) in self.clients.iter_mut().enumerate() {
@@ -186,7 +186,7 @@ impl Control {
                 }
             }
         }
-        (orders, self.host_has_left())
+        orders
     }
 
     /// Forgets the clients that have left; the requests of this turn must have been answered.

@@ -13,8 +13,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// Readable once a watched file has changed.
+///
+/// A copy of this process that has forked shares the kernel's object behind it: there it changes
+/// nothing, and takes nothing.
 #[derive(Debug)]
-pub struct FileChanges(OwnedFd);
+pub struct FileChanges {
+    inotify: OwnedFd,
+    process: u32,
+}
 
 /// Which of the watched files. Two watches of one file have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +28,8 @@ pub struct WatchId(i32);
 
 impl FileChanges {
     pub fn new() -> io::Result<FileChanges> {
-        Ok(FileChanges(init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?))
+        let inotify = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        Ok(FileChanges { inotify, process: std::process::id() })
     }
 
     /// From here on, what is written to the file wakes, and so does the loss of its
@@ -35,20 +42,29 @@ impl FileChanges {
             | WatchFlags::MOVE_SELF
             | WatchFlags::CREATE
             | WatchFlags::MOVED_TO;
-        Ok(WatchId(add_watch(&self.0, path, changes)?))
+        Ok(WatchId(add_watch(&self.inotify, path, changes)?))
     }
 
     /// Watches it no longer.
     pub fn forget(&self, watch: WatchId) {
-        // The kernel has forgotten a file that is gone already.
-        let _ = remove_watch(&self.0, watch.0);
+        if self.is_ours() {
+            // The kernel has forgotten a file that is gone already.
+            let _ = remove_watch(&self.inotify, watch.0);
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// Takes what has changed until now; of a directory, with the name of what has changed in it.
     /// Returns false if some of it was lost, so that any file may have changed.
     pub fn take(&self, mut changed: impl FnMut(WatchId, Option<&CStr>)) -> bool {
+        if !self.is_ours() {
+            return false;
+        }
         let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut events = Reader::new(&self.0, &mut buffer);
+        let mut events = Reader::new(&self.inotify, &mut buffer);
         let mut is_whole = true;
         loop {
             match events.next() {
@@ -63,7 +79,7 @@ impl FileChanges {
 
 impl AsFd for FileChanges {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.inotify.as_fd()
     }
 }
 
@@ -97,6 +113,24 @@ mod tests {
         assert_eq!(taken(&changes), []);
         fs::remove_file(&path).expect("removed");
         assert_eq!(taken(&changes), [watch]);
+    }
+
+    #[test]
+    fn a_copy_of_this_process_neither_takes_nor_forgets() {
+        let path = path("changes-copy");
+        let mut file = fs::File::create(&path).expect("a file");
+        let changes = FileChanges::new().expect("an inotify");
+        let watch = changes.watch(&path).expect("a watch");
+        let inotify = changes.inotify.try_clone().expect("a descriptor");
+        let copy = FileChanges { inotify, process: 1 };
+        file.write_all(b"one").expect("written");
+        assert!(!copy.take(|_, _| panic!("it was taken from the original")));
+        copy.forget(watch);
+        drop(copy);
+        assert_eq!(taken(&changes), [watch]);
+        file.write_all(b"two").expect("written");
+        assert_eq!(taken(&changes), [watch]);
+        fs::remove_file(&path).expect("removed");
     }
 
     #[test]

@@ -189,10 +189,11 @@ async fn read_secrets(spec: &Spec) -> Result<Vec<Sealed>> {
 
 /// Hands a start to a keeper and waits until the command runs.
 pub(crate) async fn begin_run(runs: &Runs, recruit: Recruit, start: Start) -> Result<Run> {
-    let group = start.spec.group.clone();
+    let (group, id) = (start.spec.group.clone(), start.launch.id.clone());
     let (reply, line) = recruit.hand_over(start, runs.by()).await?.answer().await?;
     match reply.map(|Reply { kind, .. }| kind) {
-        Some(ReplyKind::Accepted { run, generation, .. }) => {
+        // What says that it has started another run is no keeper of this one.
+        Some(ReplyKind::Accepted { run, generation, .. }) if run == id => {
             let line = line.into_std().map_err(Error::io("hold the line"))?;
             Ok(Run::hosted(runs.clone(), run, generation, line))
         }

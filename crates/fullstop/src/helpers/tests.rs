@@ -99,3 +99,19 @@ fn what_was_begun_is_not_lost_with_the_future_that_waited_for_it() {
     });
     assert_eq!(done.ok(), Some(vec![1, 2]));
 }
+
+/// As after a fork: the threads are counted, and none is there.
+#[test]
+fn a_copy_of_a_process_has_helpers_of_its_own() {
+    let job: Job = Box::new(|| unreachable!("the original does this"));
+    let left = Helpers::default();
+    *left.state.lock().expect("a lock") = State {
+        owner: Owner::of_another_process(),
+        threads: MOST,
+        jobs: VecDeque::from([job]),
+        ..State::default()
+    };
+    let helpers = Box::leak(Box::new(left));
+    let done = block_on(async { timeout(Duration::from_mins(1), done_by(helpers, || 7)).await });
+    assert_eq!(done.expect("nobody does it").ok(), Some(7));
+}

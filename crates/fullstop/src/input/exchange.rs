@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::line::Line;
 use crate::run::Run;
 use crate::stop::{Accepted, Silence, accept};
+use fullstop_core::duration;
 use fullstop_protocol::{Refusal, RefusalCode, ReplyKind, RequestKind, Word};
 use std::ffi::OsString;
 use std::io;
@@ -33,7 +34,8 @@ pub async fn exchange(
     length: usize,
     patience: Duration,
 ) -> Done {
-    let mut exchange = Exchange { run, line: None, until: Instant::now() + patience };
+    let until = Instant::now() + patience.min(duration::LONGEST);
+    let mut exchange = Exchange { run, line: None, until };
     // A connection that cannot be used any more is as good as none.
     exchange.line = connection.and_then(|stream| Line::new(stream).ok());
     let result = exchange.obeyed(&request, length, patience).await;

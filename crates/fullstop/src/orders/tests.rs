@@ -103,3 +103,11 @@ fn a_panic_comes_back_to_whoever_waits() {
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"as it should"));
     assert_eq!(wait(pin!(carry_out(async { Ok(7) }))).ok(), Some(7));
 }
+
+/// As after a fork: what was given before is carried out by the original, and told there.
+#[test]
+fn an_order_that_a_copy_of_the_process_waits_for_is_unfinished() {
+    let mut given = give(async { Ok(7) }).expect("a thread");
+    given.owner = Owner::of_another_process();
+    assert!(matches!(wait(pin!(given)), Err(Error::Unfinished)));
+}

@@ -13,11 +13,13 @@ use std::error::Error;
 
 type Check = fn(&Runs) -> Result<(), Box<dyn Error>>;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 10] = [
     ("a_start_that_is_dropped_leaves_nothing_unknown", starts::leave_nothing_unknown),
     ("a_command_has_the_signal_mask_of_its_caller", starts::keep_the_mask),
     ("an_order_is_given_by_its_first_poll_or_not_at_all", orders::one_run),
     ("orders_to_many_are_all_given_or_none", orders::many_runs),
+    ("orders_that_meet_are_one_stop_in_the_shortest_time", orders::that_meet),
+    ("a_clock_beside_many_orders_needs_no_runtime", orders::clock),
     ("a_wait_that_is_dropped_changes_nothing", orders::waits),
     ("the_last_handle_asks_for_the_own_ladder", handles::last_handle),
     ("a_host_that_dies_is_not_waited_for", handles::dead_host),

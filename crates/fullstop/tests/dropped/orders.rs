@@ -1,7 +1,10 @@
 //! Orders are given whole, by their first poll.
 
 use crate::kit::{SOON, Sleeper, finish, poll_times, until};
-use fullstop::{Id, Order, Ready, Reason, Run, RunState, Runs, Signal, Stdin, ask_all, end_all};
+use fullstop::{
+    EndUpdate, Id, Order, Ready, Reason, Run, RunState, Runs, Signal, Stdin, ask_all, end_all,
+    end_all_with_ticks,
+};
 use std::error::Error;
 use std::pin::Pin;
 use std::time::Duration;
@@ -187,6 +190,65 @@ fn order_many(runs: &Runs, what: ToMany, polls: usize) -> Result<bool, Box<dyn E
         assert_eq!(finish(group.closed_by())?, Some(name));
     }
     Ok(answered)
+}
+
+/// Who draws a clock needs no runtime for it either.
+pub fn clock(runs: &Runs) -> Result<(), Box<dyn Error>> {
+    let sleeper = Sleeper::start(runs, 31)?;
+    let (mut ticks, mut done) = (0, 0);
+    // It is stopped once the clock has been drawn.
+    let stops = runs.command("sh").args(["-c", "trap '' TERM; echo deaf; exec sleep 1000"]);
+    let deaf = finish(stops.ladder("term@leader:300s,kill".parse()?).start())?;
+    finish(deaf.wait_ready(&Ready::Line("deaf".to_owned()), SOON))?;
+    let idle = Some(Duration::from_millis(1));
+    let these = vec![sleeper.run.clone(), deaf.clone()];
+    let order = end_all_with_ticks(these, Order::Stop, idle, |told| match told {
+        None => {
+            ticks += 1;
+            if ticks == 3 {
+                assert!(poll_times(deaf.kill(), 1).is_none());
+            }
+        }
+        Some((_, EndUpdate::Done(_))) => done += 1,
+        Some(_) => {}
+    });
+    finish(order);
+    assert!(ticks >= 3 && done == 2, "{ticks} ticks, {done} reports");
+    Ok(())
+}
+
+/// Stops of one run, short and long ones, beside the last handle that is dropped: one stop, in
+/// the shortest of the times.
+pub fn that_meet(runs: &Runs) -> Result<(), Box<dyn Error>> {
+    const SHORT: Duration = Duration::from_millis(200);
+    let times = [Duration::MAX, Duration::from_hours(1), SHORT, Duration::MAX];
+    for turn in 0..times.len() {
+        let deaf = runs.command("sh").args(["-c", "trap '' TERM; echo deaf; exec sleep 1000"]);
+        let deaf = deaf.capture().ladder("term@leader:300s,kill".parse()?);
+        let run = finish(deaf.spawn())?;
+        finish(run.wait_ready(&Ready::Line("deaf".to_owned()), SOON))?;
+        let found = finish(runs.find(&run.id().to_string()))?;
+        let mut stops: Vec<_> = (0..times.len())
+            .map(|at| Box::pin(found.stop_within(times[(turn + at) % times.len()])))
+            .collect();
+        let mut plain = Box::pin(found.stop());
+        assert!(poll_times(plain.as_mut(), 1).is_none());
+        for (at, stop) in stops.iter_mut().enumerate() {
+            assert!(poll_times(stop.as_mut(), 1).is_none());
+            if at == turn {
+                finish(run.ask_to_stop())?;
+            }
+        }
+        drop(run);
+        let report = finish(found.wait_for(Some(SOON)))?;
+        assert_eq!(report.reason(), Reason::Stopped, "turn {turn}");
+        for stop in stops {
+            let told = finish(stop)?;
+            assert!(told.is_proven() && told.steps == report.steps, "turn {turn}: {told:?}");
+        }
+        assert!(finish(plain)?.is_proven(), "turn {turn}");
+    }
+    Ok(())
 }
 
 pub fn waits(runs: &Runs) -> Result<(), Box<dyn Error>> {

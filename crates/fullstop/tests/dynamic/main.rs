@@ -57,6 +57,19 @@ fn a_library_has_its_runs_kept_by_an_installed_fullstop() -> Tried {
     Ok(())
 }
 
+/// The threads that carry out orders and read files are not in the copy, whatever is written
+/// down of them there.
+#[test]
+fn a_copy_of_a_program_that_has_forked_gives_orders_of_its_own() -> Tried {
+    let scratch = Scratch::new("copy")?;
+    let made = Made::get()?;
+    symlink(&made.program, scratch.bin().join("fullstop"))?;
+    let mut loader = scratch.command(&made.loader);
+    let done = loader.env("EMBEDDER", &made.library).env("FORKS", "yes").output()?;
+    assert_eq!(said(&done), format!("{MAIN}start: proven\nstart: proven\n"), "{done:?}");
+    Ok(())
+}
+
 /// `/proc/self/exe` is the dynamic linker there, which knows nothing of keepers.
 #[test]
 fn a_program_that_the_dynamic_linker_was_told_to_load_is_no_keeper() -> Tried {

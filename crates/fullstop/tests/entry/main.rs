@@ -202,6 +202,23 @@ fn a_host_is_told_by_a_code_that_its_keeper_is_of_another_version() -> Tried {
     Ok(())
 }
 
+/// Else the handle would stop a run that this program has not begun.
+#[test]
+fn a_keeper_that_tells_of_another_run_is_not_believed() -> Tried {
+    let scratch = Scratch::new("other-run")?;
+    let script = scratch.path().join("script");
+    let answer = json!({
+        "id": 0, "type": "accepted", "run": "0tgnawd7qf52c", "generation": 1,
+        "state": "running", "at": "2027-01-15T08:00:00.000Z",
+    });
+    fs::write(&script, format!("#!/bin/sh\nread start\necho '{answer}' >&0\n"))?;
+    let keeper = scratch.copy(&script, "fullstop")?;
+    let runs = scratch.runs()?.with_keeper(&keeper);
+    let refused = blocking::spawn(runs.command("true")).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, fullstop::Error::NotStarted(_)), "{refused}");
+    Ok(())
+}
+
 /// A start of `touch`, as a host writes it.
 fn order_to_touch(file: &Path, scratch: &Scratch) -> Result<Vec<u8>, Box<dyn Error>> {
     let argv = vec!["/usr/bin/touch".into(), Text(file.as_os_str().to_owned())];

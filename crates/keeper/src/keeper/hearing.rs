@@ -17,13 +17,14 @@ use std::os::unix::ffi::OsStrExt as _;
 impl Keeper<'_> {
     /// Every request is answered before anything is done about it.
     pub(super) fn hear_orders(&mut self) {
-        let (orders, host_left) = self.control.service();
+        let orders = self.control.service();
         if !orders.iter().any(|order| self.control.is_adopter(order.from)) {
             self.forget_adopter_that_left();
         }
         self.answer(orders);
-        // A client that has become the host by these orders may have left already.
-        let host_left = host_left || self.control.host_has_left();
+        // By these orders another client may have become the host, and may have left already. The
+        // end of the line of the host before it means nothing any more.
+        let host_left = self.control.host_has_left();
         self.forget_adopter_that_left();
         self.control.tidy();
         self.engine.act();

@@ -30,7 +30,7 @@ use fullstop_core::signal::Signal;
 use fullstop_core::words::Moment;
 use fullstop_protocol::{Census, Timestamp};
 use output::Idling;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sampling::Sampling;
 use std::os::fd::OwnedFd;
@@ -177,7 +177,8 @@ impl Keeper<'_> {
         if control_ready {
             self.hear_orders();
         }
-        if host_gone {
+        // Its end may mean nothing any more, by what was just heard.
+        if host_gone && self.is_host_dead() {
             self.hosts.clear();
             self.engine.tell(Input::HostGone);
             self.hurry();
@@ -189,6 +190,12 @@ impl Keeper<'_> {
         {
             self.take_output();
         }
+    }
+
+    /// Asks again, about the hosts whose death still means something.
+    fn is_host_dead(&self) -> bool {
+        let mut fds: Vec<_> = self.hosts.iter().map(|it| PollFd::new(it, PollFlags::IN)).collect();
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|dead| dead > 0)
     }
 
     /// Our descriptors were taken away (a member may do that, by prlimit): without any we see no
