@@ -65,11 +65,11 @@ async fn tidy_up(runs: &Runs) -> fullstop::Result<WindowTidied> {
     }
     for found in runs.of(APP).await? {
         match found.hosted_by {
-            // One that a sweep has left alone is no less lost now.
-            HostedBy::Predecessor if found.status.live => {
-                found.run.stop().await?;
-                tidied.stopped += 1;
-            }
+            // Also one that is lost: another sweep may be at it, whose end a stop waits for.
+            HostedBy::Predecessor => match found.run.stop().await {
+                Ok(_) => tidied.stopped += 1,
+                Err(error) => tidied.left.push(error.to_string()),
+            },
             HostedBy::Sibling => tidied.siblings += 1,
             other => tidied.left.push(format!("{other:?}: {}", found.status.state)),
         }
