@@ -46,9 +46,14 @@ struct State {
 }
 
 impl Watcher {
-    /// A panic elsewhere leaves nothing here half done.
+    /// For the thread, and for a follower that was made in this process. A panic elsewhere leaves
+    /// nothing here half done.
     fn lock(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_in_any_process(&self) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
         // A copy of the process that has made the thread has none, and shares its inotifys.
         if !state.owner.is_this_process() {
             *state = State { owner: Owner::this_process(), ..State::default() };
@@ -61,7 +66,7 @@ impl Watcher {
         key: Key,
         add: impl FnOnce(&mut Sources) -> watch::Receiver<()>,
     ) -> Follower {
-        let mut state = self.lock();
+        let mut state = self.lock_in_any_process();
         let changed = add(&mut state.sources);
         match &state.bell {
             Some(bell) => bell.ring(),
