@@ -167,35 +167,35 @@ fn all_die(world: &mut World, place: Place) -> Outcome {
     all_clean(world)
 }
 
-/// While a run is silent for five seconds, whoever follows it hardly does anything.
+/// While a run is silent for five seconds, its follower hardly does anything in the last three of
+/// them; before, what is written about the run wakes it: the birth of `sleep`.
 fn waits(world: &mut World, place: Place) -> Outcome {
-    /// A second of them.
-    const CALLS: f64 = 5.0;
-    /// What is written about the run meanwhile wakes it too: the birth of `sleep`, its end.
-    const CONSTANT: f64 = 100.0;
+    /// A look or two, each of some twenty calls. A follower that looks four times a second makes
+    /// more than two hundred.
+    const MOST: usize = 80;
+    /// From so long to so long before the next line, in seconds.
+    const SILENCE: (f64, f64) = (3.5, 0.5);
     let _go = Lines::create(world, "go")?;
     let script = "echo one; read go < go; sleep 5; echo two";
     let id = start(world, place, &[], &["sh", "-c", script])?;
     let (follower, seen) = collected(world, place, &["logs", "-f", &id])?;
     seen.expect("one\n")?;
     let path = world.out().join("calls");
-    let words = ["-f", "-o", path.to_str().context("a path")?];
+    let words = ["-f", "-ttt", "-o", path.to_str().context("a path")?];
     let tracer = trace(world, follower.pid, &words)?;
-    let since = std::time::Instant::now();
     go(world)?;
     seen.expect("two\n")?;
-    let silent = since.elapsed();
     same(&finish(world, &follower, &seen)?, b"one\ntwo\n")?;
     world.wait(&tracer, LONG)?;
     let text = fs::read_to_string(&path).context("calls")?;
+    let at = |line: &str| line.split_whitespace().nth(1)?.parse::<f64>().ok();
+    let two = text.lines().find(|line| line.contains("two")).and_then(at).context("no line")?;
     // A call that another thread's interrupts in the listing has two lines there.
     let begins = |line: &&str| !line.contains("resumed>");
-    let calls = text.lines().take_while(|line| !line.contains("two")).filter(begins).count();
-    world.note(format!("{calls} calls in {silent:?}"));
-    let most = CONSTANT + CALLS * silent.as_secs_f64();
-    #[allow(clippy::cast_precision_loss, reason = "a small number")]
-    let is_few = (calls as f64) < most;
-    ensure!(is_few, "{calls} calls in {silent:?}, and not {most}:\n{text}");
+    let is_silent = |at: f64| (SILENCE.1..SILENCE.0).contains(&(two - at));
+    let calls = text.lines().filter(begins).filter_map(at).filter(|at| is_silent(*at)).count();
+    world.note(format!("{calls} calls in three seconds"));
+    ensure!(calls < MOST, "{calls} calls in three seconds, and not {MOST}:\n{text}");
     over(world, place, &id)?.0.expect(0)?;
     all_clean(world)
 }

@@ -221,7 +221,13 @@ impl Following {
     async fn look(&mut self, looker: &mut Helped<Looker>) -> Result<()> {
         let now = looker.back().await?;
         let (patience, nap) = (now.patience(), now.pace.nap());
+        let is_first = self.follower.is_none();
         let follower = self.follower.get_or_insert_with(|| Follower::of_directory(&now.dir()));
+        if is_first {
+            // From then on it is known whether anything wakes this, and that is asked behind the
+            // first entry.
+            follower.begun().await;
+        }
         if !self.is_told {
             self.is_told = timeout(patience, follower.changed()).await.is_ok();
         }

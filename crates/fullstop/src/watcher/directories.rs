@@ -29,6 +29,8 @@ pub(super) struct Directories {
 struct Directory {
     waker: Waker,
     watch: Option<WatchId>,
+    /// It was tried to watch it.
+    has_begun: bool,
 }
 
 impl Directories {
@@ -85,6 +87,7 @@ impl Directories {
             for path in std::mem::take(&mut self.unwatched) {
                 let Some(directory) = self.known.get_mut(&path) else { continue };
                 directory.watch = self.inotify.watch(&path);
+                directory.has_begun = true;
                 // What came before it was watched has woken nobody.
                 directory.waker.wake();
                 match directory.watch {
@@ -116,6 +119,11 @@ impl Directories {
     fn paths(&self, watch: WatchId) -> impl Iterator<Item = &PathBuf> {
         let from = self.watched.range((watch, PathBuf::new())..);
         from.take_while(move |(other, _)| *other == watch).map(|(_, path)| path)
+    }
+
+    /// Whether it is known what wakes the followers of this one, or that nothing does.
+    pub fn has_begun(&self, path: &Path) -> bool {
+        self.known.get(path).is_none_or(|directory| directory.has_begun)
     }
 
     /// Why nothing wakes the followers of this directory.

@@ -92,7 +92,7 @@ impl Sources {
             Key::Run(path, _) | Key::Journal(path) => {
                 self.journals.get(path).is_none_or(Journal::has_begun)
             }
-            Key::Directory(_) => true,
+            Key::Directory(path) => self.directories.has_begun(path),
         }
     }
 

@@ -203,6 +203,9 @@ fn what_is_written_in_a_directory_wakes_its_followers() {
             // Creation and writing may come apart.
             one.changed.mark_unchanged();
         }
+        let mut follower = Follower::of_directory(&place.store.path().join("missing"));
+        follower.begun().await;
+        assert!(follower.why_polling().is_some(), "it is told before the first wake-up");
         // A directory that does not exist is looked at, and watched as soon as it does.
         let later = place.store.path().join("later");
         let mut follower = Follower::of_directory(&later);
