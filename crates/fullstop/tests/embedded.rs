@@ -15,6 +15,8 @@ const SOON: Duration = Duration::from_secs(10);
 #[test]
 fn guard_and_keeper_go_by_their_names() -> Result<(), Box<dyn Error>> {
     let dir = std::env::temp_dir().join(format!("fullstop-embedded-{}", std::process::id()));
+    // A pid comes again, and one that was killed has left its directory.
+    let _ = fs::remove_dir_all(&dir);
     fs::create_dir(&dir)?;
     // Guard and keeper leave this directory, and find the runs nevertheless.
     std::env::set_current_dir(&dir)?;
